@@ -1,0 +1,42 @@
+#include "pyg_sparse/csr.h"
+
+#include "launch.cuh"
+
+namespace pyg_sparse::cuda {
+
+template <>
+struct Walker<Csr> {
+  template <typename T, bool kWeighted, typename S>
+  __device__ static void sum(const Csr& a, const SpmmArgs& args, const Place<S>& place) {
+    Accumulate<T> total[S::kVec] = {};
+    const bool is_part = place.item < a.parts;
+    const int64_t r = a.long_rows + place.item - a.parts;
+    const int64_t* bound = is_part ? a.part_ptr + place.item : a.rowptr + r;
+    sum_entries<T, kWeighted>(args, place, a.col, a.slot, bound[0], bound[1], total);
+    finish<T>(args, place, is_part ? -1 : a.row[r], is_part ? place.item : -1, total);
+  }
+
+  template <typename T, typename S>
+  __device__ static void dot(const Csr& a, const SddmmArgs& args, const Place<S>& place) {
+    const bool is_part = place.item < a.parts;
+    const int64_t r = is_part ? long_row_of(a, place.item) : a.long_rows + place.item - a.parts;
+    const int64_t* bound = is_part ? a.part_ptr + place.item : a.rowptr + r;
+    const int32_t row = a.row[r];
+    dot_entries<T>(args, place, a.col, a.slot, bound[0], bound[1], [=](int64_t) { return row; });
+  }
+
+  // The last long row whose parts start at or before this one.
+  __device__ static int64_t long_row_of(const Csr& a, int64_t part) {
+    int64_t low = 0;
+    for (int64_t high = a.long_rows; high - low > 1;) {
+      const int64_t middle = (low + high) / 2;
+      (a.shared_ptr[middle] <= part ? low : high) = middle;
+    }
+    return low;
+  }
+};
+
+int spmm(const Csr& a, int64_t nnz, const SpmmArgs& args, void* stream) { return launch_spmm(a, nnz, args, stream); }
+int sddmm(const Csr& a, int64_t nnz, const SddmmArgs& args, void* stream) { return launch_sddmm(a, nnz, args, stream); }
+
+}  // namespace pyg_sparse::cuda

@@ -1,0 +1,17 @@
+// The second pass of every spmm: add the partial sums of shared rows in a fixed order and apply the epilogue.
+#pragma once
+
+#include "pyg_sparse/operands.h"
+
+namespace pyg_sparse {
+
+namespace cpu {
+void combine(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last);
+}  // namespace cpu
+
+namespace cuda {
+int combine(const SharedRows& shared, const SpmmArgs& args, void* stream);
+const char* error_string(int error);
+}  // namespace cuda
+
+}  // namespace pyg_sparse

@@ -1,0 +1,37 @@
+// Compressed sparse rows, stored in processing order; rows longer than a bound come first and are cut into parts.
+#pragma once
+
+#include "pyg_sparse/operands.h"
+
+namespace pyg_sparse {
+
+struct Csr {
+  int64_t rows;
+  const int64_t* rowptr;  // [rows + 1]
+  const int32_t* row;     // [rows], row ids in processing order
+  const int32_t* col;     // [nnz]
+  SlotMap slot;           // [nnz]
+  int64_t parts;
+  const int64_t* part_ptr;    // [parts + 1]
+  int64_t long_rows;          // rows 0 .. long_rows - 1 are cut into parts
+  const int64_t* shared_ptr;  // [long_rows + 1]
+};
+
+// A work item is a part of a long row or a whole short row.
+inline int64_t items(const Csr& a) { return a.parts + a.rows - a.long_rows; }
+inline int64_t entries_before(const Csr& a, int64_t item) {
+  return item < a.parts ? a.part_ptr[item] : a.rowptr[a.long_rows + item - a.parts];
+}
+inline SharedRows shared_rows(const Csr& a) { return {a.long_rows, a.row, a.shared_ptr}; }
+
+namespace cpu {
+void spmm(const Csr& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);
+void sddmm(const Csr& a, const SddmmArgs& args, int64_t first_item, int64_t last_item);
+}  // namespace cpu
+
+namespace cuda {
+int spmm(const Csr& a, int64_t nnz, const SpmmArgs& args, void* stream);
+int sddmm(const Csr& a, int64_t nnz, const SddmmArgs& args, void* stream);
+}  // namespace cuda
+
+}  // namespace pyg_sparse

@@ -1,0 +1,22 @@
+#include "pyg_sparse/csr.h"
+
+#include "run_format.h"
+
+namespace pyg_sparse::torch_binding {
+namespace {
+
+struct CsrBinding {
+  static constexpr const char* kName = "csr";
+  enum { kRowptr, kRow, kCol, kSlot, kPartPtr, kSharedPtr, kCount };
+
+  static Csr view(const std::vector<Tensor>& layout) {
+    const LayoutReader in(kName, layout, kCount);
+    return {in.size(kRow),         in.int64(kRowptr),  in.int32(kRow),          in.int32(kCol),      in.slots(kSlot),
+            in.size(kPartPtr) - 1, in.int64(kPartPtr), in.size(kSharedPtr) - 1, in.int64(kSharedPtr)};
+  }
+};
+
+const bool registered = register_binding<CsrBinding>();
+
+}  // namespace
+}  // namespace pyg_sparse::torch_binding

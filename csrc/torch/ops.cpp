@@ -1,0 +1,152 @@
+// Schemas and entry points of the operators. Python adds the fakes and the gradients (pyg_sparse/autograd.py).
+#include <optional>
+
+#include "registry.h"
+
+namespace pyg_sparse::torch_binding {
+namespace {
+
+using OptionalTensor = std::optional<Tensor>;
+
+DType dtype_of(const Tensor& tensor, const char* name) {
+  switch (tensor.scalar_type()) {
+    case ScalarType::Double:
+      return DType::kFloat64;
+    case ScalarType::Float:
+      return DType::kFloat32;
+    case ScalarType::BFloat16:
+      return DType::kBFloat16;
+    case ScalarType::Half:
+      return DType::kFloat16;
+    default:
+      STD_TORCH_CHECK(false, name, " must be float64, float32, bfloat16 or float16");
+  }
+}
+
+// A dense operand as the kernels read it: unit stride inside a row, copied only if it is not already so.
+Tensor row_major(const Tensor& tensor, int64_t rows, const char* name) {
+  STD_TORCH_CHECK(tensor.dim() == 2, name, " must have 2 dimensions, not ", tensor.dim());
+  STD_TORCH_CHECK(tensor.size(0) == rows, name, " must have ", rows, " rows, not ", tensor.size(0));
+  return tensor.size(1) <= 1 || tensor.stride(1) == 1 ? tensor : torch::stable::contiguous(tensor);
+}
+
+// An optional vector of known length and dtype; absent is null. Holds a contiguous copy alive where one is needed.
+class Vector {
+ public:
+  Vector(const OptionalTensor& tensor, int64_t size, ScalarType dtype, const Tensor& like, const char* name) {
+    if (!tensor) return;
+    STD_TORCH_CHECK(tensor->dim() == 1 && tensor->size(0) == size, name, " must have shape [", size, "]");
+    STD_TORCH_CHECK(tensor->scalar_type() == dtype, name, " has the wrong dtype");
+    STD_TORCH_CHECK(tensor->is_cuda() == like.is_cuda() && tensor->get_device_index() == like.get_device_index(), name,
+                    " is on another device than the features");
+    held_ = torch::stable::contiguous(*tensor);
+  }
+  // Null for an absent vector only: an empty one has no entry that could be read.
+  const void* data() const { return held_ ? held_->const_data_ptr() : nullptr; }
+
+ private:
+  OptionalTensor held_;
+};
+
+ScalarType scale_type(DType dtype) { return dtype == DType::kFloat64 ? ScalarType::Double : ScalarType::Float; }
+
+void check_same_device(const Tensor& tensor, const std::vector<Tensor>& layout) {
+  STD_TORCH_CHECK(!layout.empty(), "layout holds no tensors");
+  STD_TORCH_CHECK(tensor.is_cuda() == layout[0].is_cuda() && tensor.get_device_index() == layout[0].get_device_index(),
+                  "the features and the plan are on different devices");
+}
+
+// t_format, t_layout and t_partials are for the gradient alone.
+Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
+            int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor row_scale,
+            OptionalTensor col_scale, OptionalTensor self_scale) {
+  const FormatOps& ops = find_format(format);
+  check_same_device(x, layout);
+  const DType dtype = dtype_of(x, "x");
+  const ScalarType scale = scale_type(dtype);
+  const Tensor features = row_major(x, num_cols, "x");
+  const int64_t k = features.size(1);
+  STD_TORCH_CHECK(!value || ops.has_slots(layout) || value->numel() == 0,
+                  "value needs a plan built with edge_values=True");
+  STD_TORCH_CHECK(!self_scale || num_rows == num_cols, "self_scale needs a square adjacency, not ", num_rows, " x ",
+                  num_cols);
+  const Vector values(value, value ? value->numel() : 0, x.scalar_type(), x, "value");
+  const Vector row_scales(row_scale, num_rows, scale, x, "row_scale");
+  const Vector col_scales(col_scale, num_cols, scale, x, "col_scale");
+  const Vector self_scales(self_scale, num_rows, scale, x, "self_scale");
+
+  Tensor out = torch::stable::new_empty(x, {num_rows, k});
+  if (out.numel() == 0) return out;
+  const Tensor partial = torch::stable::new_empty(x, {partials, k}, scale);
+  SpmmArgs args{dtype,
+                k,
+                features.const_data_ptr(),
+                features.size(0) > 1 ? features.stride(0) : k,
+                out.mutable_data_ptr(),
+                values.data(),
+                row_scales.data(),
+                col_scales.data(),
+                self_scales.data(),
+                partial.mutable_data_ptr()};
+  ops.spmm(layout, args, out);
+  return out;
+}
+
+Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t, std::string, std::vector<Tensor>, int64_t,
+             int64_t num_rows, int64_t num_cols, int64_t num_edges, Tensor q, Tensor k, OptionalTensor row_scale,
+             OptionalTensor col_scale) {
+  const FormatOps& ops = find_format(format);
+  check_same_device(q, layout);
+  check_same_device(k, layout);
+  const DType dtype = dtype_of(q, "q");
+  STD_TORCH_CHECK(k.scalar_type() == q.scalar_type(), "q and k must have the same dtype");
+  const Tensor left = row_major(q, num_rows, "q");
+  const Tensor right = row_major(k, num_cols, "k");
+  STD_TORCH_CHECK(left.size(1) == right.size(1), "q and k must have the same width, not ", left.size(1), " and ",
+                  right.size(1));
+  STD_TORCH_CHECK(num_edges == 0 || ops.has_slots(layout), "sddmm needs a plan built with edge_values=True");
+  const Vector row_scales(row_scale, num_rows, scale_type(dtype), q, "row_scale");
+  const Vector col_scales(col_scale, num_cols, scale_type(dtype), q, "col_scale");
+
+  Tensor out = torch::stable::new_empty(q, {num_edges});
+  if (num_edges == 0) return out;
+  const int64_t width = left.size(1);
+  const SddmmArgs args{dtype,
+                       width,
+                       left.const_data_ptr(),
+                       left.size(0) > 1 ? left.stride(0) : width,
+                       right.const_data_ptr(),
+                       right.size(0) > 1 ? right.stride(0) : width,
+                       out.mutable_data_ptr(),
+                       row_scales.data(),
+                       col_scales.data()};
+  ops.sddmm(layout, args, out);
+  return out;
+}
+
+}  // namespace
+}  // namespace pyg_sparse::torch_binding
+
+STABLE_TORCH_LIBRARY(pyg_sparse, m) {
+  m.def(
+      "spmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
+      "int num_rows, int num_cols, Tensor x, Tensor? value, Tensor? row_scale, Tensor? col_scale, "
+      "Tensor? self_scale) -> Tensor");
+  m.def(
+      "sddmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
+      "int num_rows, int num_cols, int num_edges, Tensor q, Tensor k, Tensor? row_scale, Tensor? col_scale) -> Tensor");
+  m.def("sort_by_key(Tensor key, int num_keys) -> (Tensor ptr, Tensor order)");
+  m.def("build_info() -> str");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(pyg_sparse, CPU, m) {
+  m.impl("spmm", TORCH_BOX(&pyg_sparse::torch_binding::spmm));
+  m.impl("sddmm", TORCH_BOX(&pyg_sparse::torch_binding::sddmm));
+}
+
+#ifdef PYG_SPARSE_CUDA
+STABLE_TORCH_LIBRARY_IMPL(pyg_sparse, CUDA, m) {
+  m.impl("spmm", TORCH_BOX(&pyg_sparse::torch_binding::spmm));
+  m.impl("sddmm", TORCH_BOX(&pyg_sparse::torch_binding::sddmm));
+}
+#endif

@@ -1,0 +1,87 @@
+// Runs a format's kernels on the device that holds its tensors. One template serves every format: View is the format's
+// struct of pointers, for which items(), entries_before(), shared_rows() and the spmm and sddmm launchers exist.
+#pragma once
+
+#include "pyg_sparse/combine.h"
+#include "registry.h"
+
+namespace pyg_sparse::torch_binding {
+
+inline void check_cuda([[maybe_unused]] int error, [[maybe_unused]] const char* what) {
+#ifdef PYG_SPARSE_CUDA
+  STD_TORCH_CHECK(error == 0, what, " failed: ", cuda::error_string(error));
+#endif
+}
+
+// Splits the items over torch's threads so that each has about the same number of entries.
+template <typename View, typename Body>
+void for_item_ranges(const View& a, int64_t k, const Body& body) {
+  const int64_t count = items(a);
+  if (count == 0) return;
+  const auto cost_before = [&](int64_t item) { return entries_before(a, item) + item; };
+  const auto first_item_at = [&](int64_t cost) {
+    int64_t low = 0, high = count;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (cost_before(middle) < cost) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  };
+  constexpr int64_t kElementsPerThread = 1 << 15;
+  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, k));
+  torch::stable::parallel_for(0, cost_before(count), grain, [&](int64_t begin, int64_t end) {
+    body(first_item_at(begin), first_item_at(end));
+  });
+}
+
+template <typename View>
+void run_spmm(const View& a, [[maybe_unused]] int64_t nnz, const SpmmArgs& args, const Tensor& out) {
+  const SharedRows shared = shared_rows(a);
+#ifdef PYG_SPARSE_CUDA
+  if (out.is_cuda()) {
+    const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
+    void* stream = current_stream(out.get_device_index());
+    check_cuda(cuda::spmm(a, nnz, args, stream), "spmm");
+    check_cuda(cuda::combine(shared, args, stream), "spmm (combine)");
+    return;
+  }
+#endif
+  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, args, first, last); });
+  torch::stable::parallel_for(0, shared.count, 1024, [&](int64_t first, int64_t last) {
+    cpu::combine(shared, args, first, last);
+  });
+  static_cast<void>(out);
+}
+
+template <typename View>
+void run_sddmm(const View& a, [[maybe_unused]] int64_t nnz, const SddmmArgs& args, const Tensor& out) {
+#ifdef PYG_SPARSE_CUDA
+  if (out.is_cuda()) {
+    const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
+    check_cuda(cuda::sddmm(a, nnz, args, current_stream(out.get_device_index())), "sddmm");
+    return;
+  }
+#endif
+  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::sddmm(a, args, first, last); });
+  static_cast<void>(out);
+}
+
+// Binding is a format's glue: its name, view(layout) and the positions of col and slot in the layout.
+template <typename Binding>
+bool register_binding() {
+  return register_format(
+      {Binding::kName,
+       [](const std::vector<Tensor>& layout) { return layout[Binding::kSlot].numel() > 0; },
+       [](const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out) {
+         run_spmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
+       },
+       [](const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out) {
+         run_sddmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
+       }});
+}
+
+}  // namespace pyg_sparse::torch_binding

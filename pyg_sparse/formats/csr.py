@@ -1,0 +1,106 @@
+"""Compressed sparse rows with long rows split (SparseDitto, RoDe)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pyg_sparse.formats.base import FormatSpec, SparseMatrix
+from pyg_sparse.formats.checks import each_once, is_index, is_pointer, positive, require
+from pyg_sparse.formats.rows import Rows
+
+
+@dataclass(frozen=True)
+class Csr(FormatSpec):
+    """CSR: one worker sums a row; a row of more than ``split`` entries is cut into equal parts.
+
+    Args:
+        split: longest run of entries that one worker sums.
+    """
+
+    name: ClassVar[str] = "csr"
+    split: int = 1024
+
+    def __post_init__(self) -> None:
+        positive("split", self.split)
+
+    def build(self, rows: Rows) -> CsrMatrix:
+        return CsrMatrix.from_csr(rows, self)
+
+
+@dataclass(frozen=True, eq=False)
+class CsrMatrix(SparseMatrix):
+    """Rows in processing order; those longer than the split come first.
+
+    Attributes:
+        rowptr: int64 ``[num_rows + 1]``.
+        row: int32 ``[num_rows]``, row ids.
+        col, slot: ``[nnz]``.
+        part_ptr: int64 ``[parts + 1]``, where the parts of the long rows start.
+        shared_ptr: int64 ``[long rows + 1]``, the parts of each long row.
+    """
+
+    name: ClassVar[str] = "csr"
+    rowptr: Tensor
+    row: Tensor
+    part_ptr: Tensor
+    shared_ptr: Tensor
+
+    @classmethod
+    def from_csr(cls, rows: Rows, spec: Csr) -> CsrMatrix:
+        lengths = rows.lengths()
+        if bool((lengths[1:] > lengths[:-1]).any()):
+            long_first = torch.sort(lengths <= spec.split, stable=True).indices
+            rows = _permute(rows, long_first)
+            lengths = rows.lengths()
+        long = lengths[lengths > spec.split]
+        parts = (long + spec.split - 1) // spec.split
+        shared_ptr = pad(parts.cumsum(0), (1, 0))
+        num_parts = int(shared_ptr[-1])
+        owner = torch.repeat_interleave(torch.arange(len(long), device=long.device), parts, output_size=num_parts)
+        nth = torch.arange(num_parts, device=long.device) - shared_ptr[owner]
+        start = rows.rowptr[owner] + long[owner] * nth // parts[owner]
+        return cls(
+            num_rows=rows.num_rows,
+            num_cols=rows.num_cols,
+            nnz=rows.nnz,
+            num_partials=num_parts,
+            col=rows.col,
+            slot=rows.slot,
+            rowptr=rows.rowptr,
+            row=rows.row,
+            part_ptr=torch.cat([start, rows.rowptr[len(long) : len(long) + 1]]),
+            shared_ptr=shared_ptr,
+        )
+
+    @property
+    def layout(self) -> list[Tensor]:
+        return [self.rowptr, self.row, self.col, self.slot, self.part_ptr, self.shared_ptr]
+
+    def check_structure(self) -> None:
+        require(is_pointer(self.rowptr, self.nnz) and self.rowptr.numel() == self.num_rows + 1, "rowptr")
+        require(self.row.dtype == torch.int32 and each_once(self.row, self.num_rows), "row")
+        require(is_index(self.col, self.nnz, 0, self.num_cols), "col")
+        require(is_pointer(self.shared_ptr, self.num_partials), "shared_ptr")
+        long_rows = self.shared_ptr.numel() - 1
+        require(long_rows <= self.num_rows, "shared_ptr's length")
+        require(is_pointer(self.part_ptr, int(self.rowptr[long_rows])), "part_ptr")
+        require(self.part_ptr.numel() == self.num_partials + 1, "part_ptr's length")
+
+    def stored_entries(self) -> tuple[Tensor, Tensor, Tensor]:
+        row = torch.repeat_interleave(self.row.long(), self.rowptr.diff(), output_size=self.nnz)
+        return row, self.col.long(), torch.arange(self.nnz, device=self.device)
+
+
+def _permute(rows: Rows, order: Tensor) -> Rows:
+    """The same rows in another processing order."""
+    lengths = rows.lengths()[order]
+    rowptr = pad(lengths.cumsum(0), (1, 0))
+    shift = torch.repeat_interleave(rows.rowptr[order] - rowptr[:-1], lengths, output_size=rows.nnz)
+    position = shift + torch.arange(rows.nnz, device=shift.device)
+    slot = rows.slot[position] if rows.slot.numel() else rows.slot
+    return Rows(rowptr, rows.row[order], rows.col[position], slot, rows.num_rows, rows.num_cols)

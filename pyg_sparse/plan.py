@@ -1,0 +1,257 @@
+"""A graph's adjacency, converted once into the formats that its forward and backward products run on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_sparse.formats import SPECS, Csr, FormatSpec, SparseMatrix, rows_from_edges
+from pyg_sparse.formats.checks import in_range, require
+from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A fixed graph, ready for :func:`pyg_sparse.spmm` and :func:`pyg_sparse.sddmm` in both directions.
+
+    Made by :func:`pyg_sparse.plan`; immutable, and owned by whoever holds it.
+
+    Attributes:
+        num_src, num_dst: nodes on either side of the edges.
+        num_edges: edges given, duplicates counted.
+        forward: rows are targets, columns sources.
+        backward: the transpose.
+        symmetric: the structure equals its transpose, so both directions share their structure tensors.
+        in_degree: int32 ``[num_dst]``, edges into each target.
+        self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.
+        loop_nodes: int64, the node of each of them.
+    """
+
+    num_src: int
+    num_dst: int
+    num_edges: int
+    forward: SparseMatrix
+    backward: SparseMatrix
+    symmetric: bool
+    in_degree: Tensor
+    self_loops: Tensor
+    loop_nodes: Tensor
+
+    @property
+    def device(self) -> torch.device:
+        return self.forward.device
+
+    @property
+    def has_edge_values(self) -> bool:
+        """Whether the plan takes explicit edge values (``edge_values=True`` when it was made)."""
+        return self.forward.has_slots and self.backward.has_slots
+
+    @property
+    def out_degree(self) -> Tensor:
+        """int32 ``[num_src]``, edges out of each source."""
+        if self.symmetric:
+            return self.in_degree
+        return torch.bincount(self.edge_index()[0], minlength=self.num_src).int()
+
+    def t(self) -> Plan:
+        """The plan of the reversed graph; it shares every tensor with this one."""
+        return replace(
+            self,
+            num_src=self.num_dst,
+            num_dst=self.num_src,
+            forward=self.backward,
+            backward=self.forward,
+            in_degree=self.out_degree,
+        )
+
+    def edge_index(self) -> Tensor:
+        """int64 ``[2, E]``, rebuilt: in the caller's edge order if the plan has edge values, else sorted by target."""
+        dst, src = self.forward.to_coo()
+        return torch.stack([src, dst])
+
+    def to(self, device: torch.device | str) -> Plan:
+        """This plan on another device (itself if it is there already)."""
+        device = check_device(torch.device(device))
+        if device == self.device:
+            return self
+        forward = self.forward.to(device)
+        if self.backward is self.forward:
+            backward = forward
+        else:
+            backward = self.backward.to(device)
+            if self.symmetric:
+                backward = _share_structure(backward, forward)
+        return replace(
+            self,
+            forward=forward,
+            backward=backward,
+            in_degree=self.in_degree.to(device),
+            self_loops=self.self_loops.to(device),
+            loop_nodes=self.loop_nodes.to(device),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan as one safetensors file, whole or not at all."""
+        from pyg_sparse.serialize import save_plan
+
+        save_plan(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Plan:
+        """Reads a plan written by :meth:`save`. Nothing in the file is executed.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is truncated, is not a plan, or its tensors do not fit together.
+        """
+        from pyg_sparse.serialize import load_plan
+
+        return load_plan(path, device)
+
+    def check(self) -> None:
+        """Raises ValueError unless every index in the plan's tensors is in range."""
+        expected = {"forward": (self.num_dst, self.num_src), "backward": (self.num_src, self.num_dst)}
+        for name, shape in expected.items():
+            matrix = getattr(self, name)
+            require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
+            matrix.check()
+        require(
+            self.in_degree.dtype == torch.int32 and self.in_degree.shape == (self.num_dst,),
+            "in_degree's shape",
+        )
+        for name in ("self_loops", "loop_nodes"):
+            index = getattr(self, name)
+            size = self.num_edges if name == "self_loops" else self.num_dst
+            require(index.dtype == torch.int64 and index.shape == self.self_loops.shape, f"{name}'s shape")
+            require(in_range(index, 0, size), f"{name}'s range")
+
+    def num_bytes(self) -> int:
+        """Bytes of all tensors, shared ones counted once."""
+        matrices = (self.forward, self.backward)
+        tensors = [t for matrix in matrices for t in matrix.tensors().values()]
+        tensors += [self.in_degree, self.self_loops, self.loop_nodes]
+        return sum({t.data_ptr(): t.nbytes for t in tensors}.values())
+
+    def describe(self) -> dict[str, Any]:
+        """What was chosen, and what it costs in bytes and padding."""
+        return {
+            "num_src": self.num_src,
+            "num_dst": self.num_dst,
+            "num_edges": self.num_edges,
+            "device": str(self.device),
+            "symmetric": self.symmetric,
+            "edge_values": self.has_edge_values,
+            "self_loops": self.self_loops.numel(),
+            "bytes": self.num_bytes(),
+            "forward": self.forward.stats(),
+            "backward": self.backward.stats(),
+        }
+
+    def __repr__(self) -> str:
+        about = self.describe()
+        mean = self.num_edges / max(self.num_dst, 1)
+        values = "edge values" if about["edge_values"] else "no edge values"
+        lines = [
+            f"Plan({self.num_src:,} sources -> {self.num_dst:,} targets, {self.num_edges:,} edges, "
+            f"mean in-degree {mean:.1f}, {about['device']}, {_bytes(about['bytes'])}, {values})",
+            f"  forward:  {_describe_format(about['forward'])}",
+        ]
+        if self.backward is self.forward:
+            lines.append("  backward: the same tensors (symmetric)")
+        else:
+            shared = "structure shared with forward (symmetric); " if self.symmetric else ""
+            lines.append(f"  backward: {shared}{_describe_format(about['backward'])}")
+        return "\n".join(lines)
+
+
+def plan(
+    edge_index: Tensor,
+    num_nodes: int | tuple[int, int] | None = None,
+    *,
+    format: str | FormatSpec = "auto",
+    edge_values: bool = True,
+) -> Plan:
+    """Converts a graph into a :class:`Plan`, on the device of ``edge_index``.
+
+    Args:
+        edge_index: int64 or int32 ``[2, E]``, sources and targets. Unsorted, duplicate and directed edges are fine.
+        num_nodes: number of nodes, ``(num_src, num_dst)`` for a bipartite graph, or None: the largest index + 1.
+        format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``, the
+            fastest on the graphs measured so far (docs/benchmarks.md).
+        edge_values: keep what explicit edge values and sddmm need: 4 bytes per edge and direction.
+
+    Raises:
+        TypeError: an argument has the wrong type or dtype.
+        ValueError: a shape, an index or a size is out of range.
+    """
+    check_edge_index(edge_index)
+    num_src, num_dst = check_num_nodes(edge_index, num_nodes)
+    spec = _spec(format)
+    check_device(edge_index.device)
+    src, dst = edge_index[0], edge_index[1]
+
+    rows = rows_from_edges(dst, src, num_dst, num_src, keep_slots=edge_values)
+    forward = spec.build(rows)
+    in_degree = torch.empty(num_dst, dtype=torch.int32, device=edge_index.device)
+    in_degree[rows.row.long()] = rows.lengths().int()
+    t_rows = rows_from_edges(src, dst, num_src, num_dst, keep_slots=edge_values)
+    symmetric = (
+        num_src == num_dst
+        and torch.equal(rows.row, t_rows.row)
+        and torch.equal(rows.rowptr, t_rows.rowptr)
+        and torch.equal(rows.col, t_rows.col)
+    )
+    if symmetric and not edge_values:
+        backward = forward
+    elif symmetric:
+        backward = _share_structure(spec.build(t_rows), forward)
+    else:
+        backward = spec.build(t_rows)
+    self_loops = (src == dst).nonzero().flatten() if num_src == num_dst else src.new_empty(0, dtype=torch.long)
+    return Plan(
+        num_src=num_src,
+        num_dst=num_dst,
+        num_edges=edge_index.size(1),
+        forward=forward,
+        backward=backward,
+        symmetric=symmetric,
+        in_degree=in_degree,
+        self_loops=self_loops,
+        loop_nodes=src[self_loops].long(),
+    )
+
+
+def _spec(format: str | FormatSpec) -> FormatSpec:
+    if isinstance(format, FormatSpec):
+        return format
+    if format == "auto":
+        return Csr()
+    specs = ", ".join(f"{cls.__name__}(...)" for cls in SPECS.values())
+    raise ValueError(f'format={format!r} must be "auto" or one of {specs}')
+
+
+def _share_structure(matrix: SparseMatrix, other: SparseMatrix) -> SparseMatrix:
+    """``matrix`` with all tensors but the slot map taken from ``other``, to which they are equal."""
+    return replace(other, slot=matrix.slot)
+
+
+def _describe_format(stats: dict[str, Any]) -> str:
+    text = (
+        f"{stats['format']}, {_bytes(stats['bytes'])}, padding {stats['padding']:.1%}, {stats['partials']:,} partials"
+    )
+    if "buckets" in stats:
+        widths = ", ".join(f"{b['width']}: {b['rows']:,}" for b in stats["buckets"])
+        text += f", c={stats['c']}, k={stats['k']}, rows by width {{{widths}}}"
+    return text
+
+
+def _bytes(count: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000  # type: ignore[assignment]
+    return f"{count:.2f} GB"
