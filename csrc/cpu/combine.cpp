@@ -26,9 +26,7 @@ PYG_SPARSE_CLONES void combine_range(const SharedRows& shared, const SpmmArgs& a
 }  // namespace
 
 void combine(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
-  visit_dtype(args.dtype, [&](auto tag) {
-    combine_range<typename decltype(tag)::type>(shared, args, first, last);
-  });
+  visit_dtype(args.dtype, [&](auto tag) { combine_range<typename decltype(tag)::type>(shared, args, first, last); });
 }
 
 }  // namespace pyg_sparse::cpu

@@ -11,9 +11,7 @@ namespace pyg_sparse::cpu {
 
 PYG_SPARSE_INLINE double widen(double value) { return value; }
 PYG_SPARSE_INLINE float widen(float value) { return value; }
-PYG_SPARSE_INLINE float widen(BFloat16 value) {
-  return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16);
-}
+PYG_SPARSE_INLINE float widen(BFloat16 value) { return std::bit_cast<float>(static_cast<uint32_t>(value.bits) << 16); }
 PYG_SPARSE_INLINE float widen(Float16 value) {
   const uint32_t magnitude = static_cast<uint32_t>(value.bits & 0x7fff) << 13;
   // The multiplication rebiases the exponent and normalizes subnormals; inf and NaN keep an all-ones exponent.

@@ -19,19 +19,19 @@ PYG_SPARSE_INLINE void for_each_run(const Coo& a, int64_t chunk, const Visitor& 
 template <typename T, bool kWeighted>
 PYG_SPARSE_CLONES void spmm_range(const Coo& a, const SpmmArgs& args, int64_t first, int64_t last) {
   for (int64_t chunk = first; chunk < last; ++chunk) {
-    for_each_run(a, chunk, [&](int32_t row, int64_t begin, int64_t end, bool is_first, bool is_last)
-                               __attribute__((always_inline)) {
-      const int64_t partial = is_first ? a.head[chunk] : is_last ? a.tail[chunk] : -1;
-      sum_entries<T, kWeighted>(args, a.col, a.slot, begin, end, Sink<T>{args, row, partial});
-    });
+    for_each_run(a, chunk,
+                 [&](int32_t row, int64_t begin, int64_t end, bool is_first, bool is_last)
+                     __attribute__((always_inline)) {
+                       const int64_t partial = is_first ? a.head[chunk] : is_last ? a.tail[chunk] : -1;
+                       sum_entries<T, kWeighted>(args, a.col, a.slot, begin, end, Sink<T>{args, row, partial});
+                     });
   }
 }
 
 template <typename T>
 PYG_SPARSE_CLONES void sddmm_range(const Coo& a, const SddmmArgs& args, int64_t first, int64_t last) {
   for (int64_t chunk = first; chunk < last; ++chunk) {
-    for_each_run(a, chunk, [&](int32_t row, int64_t begin, int64_t end, bool, bool)
-                               __attribute__((always_inline)) {
+    for_each_run(a, chunk, [&](int32_t row, int64_t begin, int64_t end, bool, bool) __attribute__((always_inline)) {
       dot_entries<T>(args, a.col, a.slot, row, begin, end);
     });
   }
@@ -47,9 +47,7 @@ void spmm(const Coo& a, const SpmmArgs& args, int64_t first_item, int64_t last_i
 }
 
 void sddmm(const Coo& a, const SddmmArgs& args, int64_t first_item, int64_t last_item) {
-  visit_dtype(args.dtype, [&](auto tag) {
-    sddmm_range<typename decltype(tag)::type>(a, args, first_item, last_item);
-  });
+  visit_dtype(args.dtype, [&](auto tag) { sddmm_range<typename decltype(tag)::type>(a, args, first_item, last_item); });
 }
 
 }  // namespace pyg_sparse::cpu

@@ -39,9 +39,7 @@ void spmm(const Csr& a, const SpmmArgs& args, int64_t first_item, int64_t last_i
 }
 
 void sddmm(const Csr& a, const SddmmArgs& args, int64_t first_item, int64_t last_item) {
-  visit_dtype(args.dtype, [&](auto tag) {
-    sddmm_range<typename decltype(tag)::type>(a, args, first_item, last_item);
-  });
+  visit_dtype(args.dtype, [&](auto tag) { sddmm_range<typename decltype(tag)::type>(a, args, first_item, last_item); });
 }
 
 }  // namespace pyg_sparse::cpu

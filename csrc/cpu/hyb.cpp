@@ -14,9 +14,8 @@ template <typename Visitor>
 PYG_SPARSE_INLINE void for_each_row(const Hyb& a, int64_t first, int64_t last, const Visitor& visit) {
   for (int64_t e = first; e < last;) {
     const HybBucket bucket = bucket_of(a, e);
-    const HybBucket* next = std::upper_bound(a.bucket, a.bucket + a.buckets, e, [](int64_t row, const HybBucket& b) {
-      return row < b.first_row;
-    });
+    const HybBucket* next = std::upper_bound(a.bucket, a.bucket + a.buckets, e,
+                                             [](int64_t row, const HybBucket& b) { return row < b.first_row; });
     const int64_t stop = next == a.bucket + a.buckets ? last : std::min(last, next->first_row);
     for (; e < stop; ++e) {
       const int64_t begin = bucket.first_entry + (e - bucket.first_row) * bucket.width;
@@ -51,9 +50,7 @@ void spmm(const Hyb& a, const SpmmArgs& args, int64_t first_item, int64_t last_i
 }
 
 void sddmm(const Hyb& a, const SddmmArgs& args, int64_t first_item, int64_t last_item) {
-  visit_dtype(args.dtype, [&](auto tag) {
-    sddmm_range<typename decltype(tag)::type>(a, args, first_item, last_item);
-  });
+  visit_dtype(args.dtype, [&](auto tag) { sddmm_range<typename decltype(tag)::type>(a, args, first_item, last_item); });
 }
 
 }  // namespace pyg_sparse::cpu

@@ -17,8 +17,7 @@ PYG_SPARSE_INLINE int64_t edge_of(const SlotMap& slot, int64_t position) {
 }
 
 template <typename T, bool kWeighted>
-PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, const SlotMap& slot, int64_t position,
-                                            int64_t col) {
+PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, const SlotMap& slot, int64_t position, int64_t col) {
   Accumulate<T> result = 1;
   if constexpr (kWeighted) {
     if (args.value) result = widen(static_cast<const T*>(args.value)[edge_of(slot, position)]);

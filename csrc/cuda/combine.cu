@@ -1,9 +1,8 @@
-#include "pyg_sparse/combine.h"
-
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
+#include "pyg_sparse/combine.h"
 #include "vec.cuh"
 
 namespace pyg_sparse::cuda {

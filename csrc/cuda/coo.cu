@@ -1,6 +1,5 @@
-#include "pyg_sparse/coo.h"
-
 #include "launch.cuh"
+#include "pyg_sparse/coo.h"
 
 namespace pyg_sparse::cuda {
 

@@ -1,6 +1,5 @@
-#include "pyg_sparse/csr.h"
-
 #include "launch.cuh"
+#include "pyg_sparse/csr.h"
 
 namespace pyg_sparse::cuda {
 

@@ -1,6 +1,5 @@
-#include "pyg_sparse/hyb.h"
-
 #include "launch.cuh"
+#include "pyg_sparse/hyb.h"
 
 namespace pyg_sparse::cuda {
 

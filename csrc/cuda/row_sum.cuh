@@ -17,37 +17,66 @@ __device__ inline int64_t edge_of(const SlotMap& slot, int64_t position) {
                    : static_cast<const int32_t*>(slot.edge)[position];
 }
 
-template <typename T, int kVec_, int kFeat_, int kRow_>
+// How a group's lanes divide its work. With kVector a lane's kVec features are contiguous and move in one load;
+// without, they lie kFeat apart, so that the lanes' scalar loads are neighbours: the way for widths and strides that no
+// vector load fits.
+template <typename T, bool kVector_, int kVec_, int kFeat_, int kRow_>
 struct Shape {
+  static constexpr bool kVector = kVector_;
   static constexpr int kVec = kVec_, kFeat = kFeat_, kRow = kRow_;
   static constexpr int kNeighbours = kRow / kFeat;
-  static constexpr int kSlice = kVec * kFeat;         // features of K that a group covers
-  static constexpr int kGroups = kBlock / kRow;       // groups in a block
-  static constexpr int kUnroll = kFeat < 8 ? kFeat : 8;  // loads in flight per lane
+  static constexpr int kSlice = kVec * kFeat;            // most features of K that a group covers
+  static constexpr int kGroups = kBlock / kRow;          // groups in a block
+  static constexpr int kUnroll = kFeat < 8 ? kFeat : 8;  // entries in flight per lane
   static_assert(kRow <= kWarp && kRow % kFeat == 0, "a group is part of a warp and holds whole feature rows");
-  static_assert(sizeof(T) * kVec <= 16);
+  static_assert(!kVector || sizeof(T) * kVec <= 16);
 };
 
-// The place of this thread: blocks are ordered slice by slice, so that the slice of x in use stays in L2.
+// The grid: blocks are ordered slice by slice, so that the slice of x in use stays in L2.
+struct Grid {
+  int64_t items;
+  int64_t blocks_per_slice;
+  int64_t slice;  // features in a slice, at most kSlice
+};
+
+// The place of this thread in it.
 template <typename S>
 struct Place {
   int lane, feature, neighbour;  // in the group; of the slice; among the neighbours
   unsigned mask;
-  int64_t item, k;
-  bool has_features;
+  int64_t item, k, end;  // features k(0), k(1), ... below end
 
-  __device__ Place(int64_t blocks_per_slice, int64_t features) {
-    const int64_t slice = blockIdx.x / blocks_per_slice;
-    const int64_t block = blockIdx.x - slice * blocks_per_slice;
+  __device__ Place(const Grid& grid, int64_t features) {
+    const int64_t slice = blockIdx.x / grid.blocks_per_slice;
+    const int64_t block = blockIdx.x - slice * grid.blocks_per_slice;
     const int in_warp = threadIdx.x % kWarp;
     lane = in_warp % S::kRow;
     feature = lane % S::kFeat;
     neighbour = lane / S::kFeat;
     mask = S::kRow == kWarp ? ~0u : ((1u << (S::kRow % kWarp)) - 1u) << (in_warp - lane);
     item = block * S::kGroups + threadIdx.x / S::kRow;
-    k = slice * S::kSlice + feature * S::kVec;
-    has_features = k < features;
+    k = slice * grid.slice + feature * (S::kVector ? S::kVec : 1);
+    end = slice * grid.slice + grid.slice < features ? slice * grid.slice + grid.slice : features;
   }
+
+  // Offset of this lane's feature v from its first, and whether it exists.
+  __device__ static constexpr int offset(int v) { return S::kVector ? v : v * S::kFeat; }
+  __device__ bool has(int v) const { return k + (S::kVector ? 0 : offset(v)) < end; }
+};
+
+// This lane's features of one row of x; zero where it has none.
+template <typename T, typename S>
+struct Features {
+  static constexpr int kLoads = S::kVector ? 1 : S::kVec;
+  Vec<T, S::kVec / kLoads> part[kLoads] = {};
+
+  __device__ void load_from(const Place<S>& place, const T* from) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      if (place.has(i)) part[i] = load<T, S::kVec / kLoads>(from + (S::kVector ? 0 : place.offset(i)));
+    }
+  }
+  __device__ Accumulate<T> operator[](int v) const { return S::kVector ? part[0][v] : part[S::kVector ? 0 : v][0]; }
 };
 
 // Up to kRow entries, one in each lane's registers. col is -1 past the end and in padding.
@@ -77,15 +106,15 @@ __device__ void add_entries(const SpmmArgs& args, const Place<S>& place, const E
                             Accumulate<T> (&sum)[S::kVec]) {
   const T* x = static_cast<const T*>(args.x) + place.k;
   for (int j = first; j < last; j += S::kUnroll * S::kNeighbours) {
-    Vec<T, S::kVec> value[S::kUnroll] = {};
+    Features<T, S> value[S::kUnroll];
     Accumulate<T> weight[S::kUnroll];
 #pragma unroll
     for (int u = 0; u < S::kUnroll; ++u) {
       const int from = j + u * S::kNeighbours + place.neighbour;
       const int32_t col = __shfl_sync(place.mask, entry.col, from, S::kRow);
       if constexpr (kWeighted) weight[u] = __shfl_sync(place.mask, entry.weight, from, S::kRow);
-      const bool valid = from < last && col >= 0 && place.has_features;
-      if (valid) value[u] = load<T, S::kVec>(x + col * args.ldx);
+      const bool valid = from < last && col >= 0;
+      if (valid) value[u].load_from(place, x + col * args.ldx);
       // An invalid entry adds 0 * 0: its weight may be another run's NaN.
       if (kWeighted && !valid) weight[u] = 0;
     }
@@ -93,8 +122,7 @@ __device__ void add_entries(const SpmmArgs& args, const Place<S>& place, const E
     for (int u = 0; u < S::kUnroll; ++u) {
 #pragma unroll
       for (int v = 0; v < S::kVec; ++v) {
-        const Accumulate<T> feature = widen(value[u].element[v]);
-        sum[v] += kWeighted ? weight[u] * feature : feature;
+        sum[v] += kWeighted ? weight[u] * value[u][v] : value[u][v];
       }
     }
   }
@@ -103,8 +131,10 @@ __device__ void add_entries(const SpmmArgs& args, const Place<S>& place, const E
 template <typename T, bool kWeighted, typename S>
 __device__ void sum_entries(const SpmmArgs& args, const Place<S>& place, const int32_t* col, const SlotMap& slot,
                             int64_t begin, int64_t end, Accumulate<T> (&sum)[S::kVec]) {
+  Entry<T> next = load_entry<T, kWeighted>(args, col, slot, begin + place.lane, end);
   for (int64_t base = begin; base < end; base += S::kRow) {
-    const Entry<T> entry = load_entry<T, kWeighted>(args, col, slot, base + place.lane, end);
+    const Entry<T> entry = next;  // the following entries load while these are summed
+    next = load_entry<T, kWeighted>(args, col, slot, base + S::kRow + place.lane, end);
     const int64_t left = end - base;
     add_entries<T, kWeighted>(args, place, entry, 0, left < S::kRow ? static_cast<int>(left) : S::kRow, sum);
   }
@@ -120,27 +150,33 @@ __device__ void finish(const SpmmArgs& args, const Place<S>& place, int64_t row,
 #pragma unroll
     for (int v = 0; v < S::kVec; ++v) sum[v] += __shfl_xor_sync(place.mask, sum[v], offset, S::kRow);
   }
-  if (place.neighbour != 0 || !place.has_features) return;
+  if (place.neighbour != 0) return;
   if (partial >= 0) {
     A* to = static_cast<A*>(args.partial) + partial * args.k + place.k;
 #pragma unroll
-    for (int v = 0; v < S::kVec; ++v) to[v] = sum[v];
+    for (int v = 0; v < S::kVec; ++v) {
+      if (place.has(v)) to[place.offset(v)] = sum[v];
+    }
     return;
   }
   const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
-  Vec<T, S::kVec> result;
+  Features<T, S> self;
+  A self_scale = 0;
   if (args.self_scale) {
-    const A self_scale = static_cast<const A*>(args.self_scale)[row];
-    const auto self = load<T, S::kVec>(static_cast<const T*>(args.x) + row * args.ldx + place.k);
+    self_scale = static_cast<const A*>(args.self_scale)[row];
+    self.load_from(place, static_cast<const T*>(args.x) + row * args.ldx + place.k);
+  }
+  T* to = static_cast<T*>(args.out) + row * args.k + place.k;
 #pragma unroll
-    for (int v = 0; v < S::kVec; ++v) {
-      result.element[v] = narrow<T>(row_scale * sum[v] + self_scale * widen(self.element[v]));
-    }
+  for (int v = 0; v < S::kVec; ++v) sum[v] = row_scale * sum[v] + (args.self_scale ? self_scale * self[v] : A(0));
+  if constexpr (S::kVector) {
+    if (place.has(0)) store<T, S::kVec>(to, sum);
   } else {
 #pragma unroll
-    for (int v = 0; v < S::kVec; ++v) result.element[v] = narrow<T>(row_scale * sum[v]);
+    for (int v = 0; v < S::kVec; ++v) {
+      if (place.has(v)) to[place.offset(v)] = narrow<T>(sum[v]);
+    }
   }
-  store(static_cast<T*>(args.out) + row * args.k + place.k, result);
 }
 
 // The dot products of a run of entries, kFeat lanes to each; row_of(position) is an entry's row.
@@ -156,11 +192,12 @@ __device__ void dot_entries(const SddmmArgs& args, const Place<S>& place, const 
     if (c >= 0) {
       const T* q = static_cast<const T*>(args.q) + row * args.ldq;
       const T* key = static_cast<const T*>(args.key) + c * args.ldk;
+      constexpr int kLoad = S::kVector ? S::kVec : 1;
 #pragma unroll 4
-      for (int64_t k = place.feature * S::kVec; k < args.k; k += S::kSlice) {
-        const auto left = load<T, S::kVec>(q + k), right = load<T, S::kVec>(key + k);
+      for (int64_t k = place.feature * kLoad; k < args.k; k += S::kFeat * kLoad) {
+        const auto left = load<T, kLoad>(q + k), right = load<T, kLoad>(key + k);
 #pragma unroll
-        for (int v = 0; v < S::kVec; ++v) dot += widen(left.element[v]) * widen(right.element[v]);
+        for (int v = 0; v < kLoad; ++v) dot += left[v] * right[v];
       }
     }
 #pragma unroll

@@ -24,11 +24,28 @@ __device__ T narrow(Accumulate<T> value) {
   }
 }
 
-// kVec consecutive elements, moved by one instruction of up to 16 bytes.
+// kVec consecutive elements, moved by one instruction of up to 16 bytes. They are kept as 32-bit words: 16-bit elements
+// held one by one would be unpacked and packed again at every select.
 template <typename T, int kVec>
 struct alignas(sizeof(T) * kVec) Vec {
   static_assert(sizeof(T) * kVec <= 16, "no load is wider than 16 bytes");
-  T element[kVec];
+  static_assert(sizeof(T) * kVec % 4 == 0 || kVec == 1, "several elements fill whole words");
+  using Word = std::conditional_t<sizeof(T) * kVec % 4 == 0, uint32_t, uint16_t>;
+  Word word[sizeof(T) * kVec / sizeof(Word)];
+
+  __device__ Accumulate<T> operator[](int v) const {
+    if constexpr (sizeof(T) == 8) {
+      return __hiloint2double(static_cast<int>(word[2 * v + 1]), static_cast<int>(word[2 * v]));
+    } else if constexpr (sizeof(T) == 4) {
+      return __uint_as_float(word[v]);
+    } else if constexpr (kVec == 1) {
+      return widen(T{word[0]});
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+      return __uint_as_float(v % 2 ? word[v / 2] & 0xffff0000u : word[v / 2] << 16);
+    } else {
+      return widen(T{static_cast<uint16_t>(v % 2 ? word[v / 2] >> 16 : word[v / 2] & 0xffffu)});
+    }
+  }
 };
 
 template <typename T>
@@ -39,9 +56,15 @@ __device__ Vec<T, kVec> load(const T* from) {
   return *reinterpret_cast<const Vec<T, kVec>*>(from);
 }
 
+// Rounds and stores kVec consecutive elements.
 template <typename T, int kVec>
-__device__ void store(T* to, const Vec<T, kVec>& value) {
-  *reinterpret_cast<Vec<T, kVec>*>(to) = value;
+__device__ void store(T* to, const Accumulate<T> (&value)[kVec]) {
+  struct alignas(sizeof(T) * kVec) Elements {
+    T element[kVec];
+  } elements;
+#pragma unroll
+  for (int v = 0; v < kVec; ++v) elements.element[v] = narrow<T>(value[v]);
+  *reinterpret_cast<Elements*>(to) = elements;
 }
 
 }  // namespace pyg_sparse::cuda

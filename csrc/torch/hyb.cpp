@@ -14,8 +14,8 @@ struct HybBinding {
     static_assert(sizeof(HybBucket) == 3 * sizeof(int64_t), "bucket is an int64 tensor of three columns");
     const auto* bucket = reinterpret_cast<const HybBucket*>(in.int64(kBucket));
     const SharedRows shared{in.size(kSharedRow), in.int32(kSharedRow), in.int64(kSharedPtr)};
-    return {in.size(kBucket), bucket,         in.size(kRow), in.int32(kRow), in.int32(kPartial), in.int32(kCol),
-            in.slots(kSlot),  shared};
+    return {in.size(kBucket),   bucket,         in.size(kRow),   in.int32(kRow),
+            in.int32(kPartial), in.int32(kCol), in.slots(kSlot), shared};
   }
 };
 

@@ -11,7 +11,8 @@ namespace {
 std::string build_info() {
 #ifdef PYG_SPARSE_CUDA
   const std::string version = std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10);
-  const std::string cuda = R"("cuda": true, "cuda_version": ")" + version + R"(", "arches": ")" PYG_SPARSE_ARCHES R"(")";
+  const std::string cuda =
+      R"("cuda": true, "cuda_version": ")" + version + R"(", "arches": ")" PYG_SPARSE_ARCHES R"(")";
 #else
   const std::string cuda = R"("cuda": false, "cuda_version": null, "arches": "")";
 #endif

@@ -29,7 +29,8 @@ const FormatOps& find_format(const std::string& name) {
 void* current_stream(int32_t device_index) {
   void* stream = nullptr;
 #ifdef PYG_SPARSE_CUDA
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(device_index, &stream));
+  STD_TORCH_CHECK(aoti_torch_get_current_cuda_stream(device_index, &stream) == AOTI_TORCH_SUCCESS,
+                  "torch has no current CUDA stream on device ", device_index);
 #else
   static_cast<void>(device_index);
 #endif
@@ -46,8 +47,9 @@ const void* LayoutReader::typed(size_t i, ScalarType type) const {
   const Tensor& tensor = layout_[i];
   STD_TORCH_CHECK(tensor.scalar_type() == type, "layout[", i, "] of format '", format_, "' has the wrong dtype");
   STD_TORCH_CHECK(tensor.is_contiguous(), "layout[", i, "] of format '", format_, "' is not contiguous");
-  STD_TORCH_CHECK(tensor.get_device_index() == layout_[0].get_device_index() && tensor.is_cuda() == layout_[0].is_cuda(),
-                  "layout[", i, "] of format '", format_, "' is on another device than layout[0]");
+  STD_TORCH_CHECK(
+      tensor.get_device_index() == layout_[0].get_device_index() && tensor.is_cuda() == layout_[0].is_cuda(), "layout[",
+      i, "] of format '", format_, "' is on another device than layout[0]");
   return tensor.const_data_ptr();
 }
 

@@ -33,9 +33,8 @@ void for_item_ranges(const View& a, int64_t k, const Body& body) {
   };
   constexpr int64_t kElementsPerThread = 1 << 15;
   const int64_t grain = std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, k));
-  torch::stable::parallel_for(0, cost_before(count), grain, [&](int64_t begin, int64_t end) {
-    body(first_item_at(begin), first_item_at(end));
-  });
+  torch::stable::parallel_for(0, cost_before(count), grain,
+                              [&](int64_t begin, int64_t end) { body(first_item_at(begin), first_item_at(end)); });
 }
 
 template <typename View>
@@ -51,9 +50,8 @@ void run_spmm(const View& a, [[maybe_unused]] int64_t nnz, const SpmmArgs& args,
   }
 #endif
   for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, args, first, last); });
-  torch::stable::parallel_for(0, shared.count, 1024, [&](int64_t first, int64_t last) {
-    cpu::combine(shared, args, first, last);
-  });
+  torch::stable::parallel_for(0, shared.count, 1024,
+                              [&](int64_t first, int64_t last) { cpu::combine(shared, args, first, last); });
   static_cast<void>(out);
 }
 
@@ -73,15 +71,14 @@ void run_sddmm(const View& a, [[maybe_unused]] int64_t nnz, const SddmmArgs& arg
 // Binding is a format's glue: its name, view(layout) and the positions of col and slot in the layout.
 template <typename Binding>
 bool register_binding() {
-  return register_format(
-      {Binding::kName,
-       [](const std::vector<Tensor>& layout) { return layout[Binding::kSlot].numel() > 0; },
-       [](const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out) {
-         run_spmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
-       },
-       [](const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out) {
-         run_sddmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
-       }});
+  return register_format({Binding::kName,
+                          [](const std::vector<Tensor>& layout) { return layout[Binding::kSlot].numel() > 0; },
+                          [](const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out) {
+                            run_spmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
+                          },
+                          [](const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out) {
+                            run_sddmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
+                          }});
 }
 
 }  // namespace pyg_sparse::torch_binding

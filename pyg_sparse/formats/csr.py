@@ -19,14 +19,16 @@ class Csr(FormatSpec):
     """CSR: one worker sums a row; a row of more than ``split`` entries is cut into equal parts.
 
     Args:
-        split: longest run of entries that one worker sums.
+        split: longest run of entries that one worker sums. None: the next power of two of 8 mean row lengths, from
+            64 to 4096, so that no worker is far behind the others.
     """
 
     name: ClassVar[str] = "csr"
-    split: int = 1024
+    split: int | None = None
 
     def __post_init__(self) -> None:
-        positive("split", self.split)
+        if self.split is not None:
+            positive("split", self.split)
 
     def build(self, rows: Rows) -> CsrMatrix:
         return CsrMatrix.from_csr(rows, self)
@@ -52,13 +54,14 @@ class CsrMatrix(SparseMatrix):
 
     @classmethod
     def from_csr(cls, rows: Rows, spec: Csr) -> CsrMatrix:
+        split = _default_split(rows) if spec.split is None else spec.split
         lengths = rows.lengths()
         if bool((lengths[1:] > lengths[:-1]).any()):
-            long_first = torch.sort(lengths <= spec.split, stable=True).indices
+            long_first = torch.sort(lengths <= split, stable=True).indices
             rows = _permute(rows, long_first)
             lengths = rows.lengths()
-        long = lengths[lengths > spec.split]
-        parts = (long + spec.split - 1) // spec.split
+        long = lengths[lengths > split]
+        parts = (long + split - 1) // split
         shared_ptr = pad(parts.cumsum(0), (1, 0))
         num_parts = int(shared_ptr[-1])
         owner = torch.repeat_interleave(torch.arange(len(long), device=long.device), parts, output_size=num_parts)
@@ -94,6 +97,11 @@ class CsrMatrix(SparseMatrix):
     def stored_entries(self) -> tuple[Tensor, Tensor, Tensor]:
         row = torch.repeat_interleave(self.row.long(), self.rowptr.diff(), output_size=self.nnz)
         return row, self.col.long(), torch.arange(self.nnz, device=self.device)
+
+
+def _default_split(rows: Rows) -> int:
+    eight_means = 8 * rows.nnz // max(rows.num_rows, 1)
+    return min(max(1 << max(eight_means - 1, 0).bit_length(), 64), 4096)
 
 
 def _permute(rows: Rows, order: Tensor) -> Rows:

@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from pyg_sparse.formats.base import FormatSpec, SparseMatrix
 from pyg_sparse.formats.checks import in_range, is_index, is_pointer, positive, require
-from pyg_sparse.formats.rows import Rows
+from pyg_sparse.formats.rows import Rows, sort_by_key
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,26 @@ def _mean_exponent(rows: Rows, c: int) -> int:
 
 
 class _Segments:
-    """The part of a row that lies in one column partition; number ``partition * num_rows + stored row``."""
+    """The part of a row that lies in one column partition; number ``partition * num_rows + stored row``.
+
+    ``of_entries`` and ``offset`` are int64 ``[nnz]``: an entry's segment and its place in it; ``length`` is
+    ``[c * num_rows]``.
+    """
 
     def __init__(self, rows: Rows, c: int) -> None:
         self.num_rows = rows.num_rows
         self.of_entries = rows.stored_row_of_entries()
-        if c > 1:
-            width = (rows.num_cols + c - 1) // c
-            self.of_entries += rows.col.long().div_(width, rounding_mode="floor").mul_(rows.num_rows)
-            self.length = torch.bincount(self.of_entries, minlength=c * rows.num_rows)
-        else:
+        place = torch.arange(rows.nnz, device=rows.col.device)
+        if c == 1:
             self.length = rows.lengths()
-        # Columns ascend in a row, so its segments lie one after the other.
-        by_partition = self.length.view(c, rows.num_rows)
-        self.start = (rows.rowptr[:-1] + by_partition.cumsum(0) - by_partition).flatten()
+            self.offset = place - rows.rowptr[self.of_entries]
+            return
+        width = (rows.num_cols + c - 1) // c
+        self.of_entries += rows.col.long().div_(width, rounding_mode="floor").mul_(rows.num_rows)
+        start, order = sort_by_key(self.of_entries, c * rows.num_rows)
+        self.length = start.diff()
+        self.offset = torch.empty_like(place)
+        self.offset[order] = place - start[self.of_entries[order]]
 
     def stored_row(self, segment: Tensor) -> Tensor:
         return segment % max(self.num_rows, 1)
@@ -180,10 +186,8 @@ class _Pieces:
         self.start[self.order] = end - width  # by piece, not by order
 
     def position_of_entries(self, segments: _Segments) -> Tensor:
-        nnz = segments.of_entries.numel()
-        offset = torch.arange(nnz, device=self.start.device) - segments.start[segments.of_entries]
-        piece = self.first[segments.of_entries] + (offset >> self.k)
-        return self.start[piece] + (offset & ((1 << self.k) - 1))
+        piece = self.first[segments.of_entries] + (segments.offset >> self.k)
+        return self.start[piece] + (segments.offset & ((1 << self.k) - 1))
 
     def bucket_table(self) -> Tensor:
         new = torch.ones_like(self.bucket, dtype=torch.bool)

@@ -12,7 +12,7 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Compressed rows in processing order, columns ascending inside a row, duplicates kept.
+    """Compressed rows in processing order, duplicates kept.
 
     Attributes:
         rowptr: int64 ``[num_rows + 1]``, start of each stored row.
@@ -51,27 +51,41 @@ def sort_by_key(key: Tensor, num_keys: int) -> tuple[Tensor, Tensor]:
     return torch.ops.pyg_sparse.sort_by_key(key, num_keys)
 
 
+def by_degree(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Nodes by descending degree, and how often each node occurs in ``index``."""
+    degree = torch.bincount(index, minlength=size)
+    return torch.sort(degree, descending=True, stable=True).indices, degree
+
+
+def _rank(order: Tensor) -> Tensor:
+    rank = torch.empty(order.numel(), dtype=torch.int32, device=order.device)
+    rank[order] = torch.arange(order.numel(), dtype=torch.int32, device=order.device)
+    return rank
+
+
 def rows_from_edges(row: Tensor, col: Tensor, num_rows: int, num_cols: int, *, keep_slots: bool) -> Rows:
-    """Sorts edges into rows, rows by descending length, so that neighbours in processing order are alike.
+    """Sorts edges into rows by descending length, and the columns of a row by descending degree.
+
+    Neighbours in processing order are then alike, and rows worked on at the same time begin with the same columns:
+    those that most rows have, whose features are still in the cache (docs/kernel-notes.md).
 
     Args:
         row, col: int32 or int64 ``[E]`` on one device, in range.
     """
-    length = torch.bincount(row, minlength=num_rows)
-    by_length = torch.sort(length, descending=True, stable=True).indices
-    rank = torch.empty(num_rows, dtype=torch.int32, device=row.device)
-    rank[by_length] = torch.arange(num_rows, dtype=torch.int32, device=row.device)
+    row_order, length = by_degree(row, num_rows)
+    col_order, _ = by_degree(col, num_cols)
+    row_rank, col_rank = _rank(row_order)[row], _rank(col_order)[col]
     if row.is_cuda:
-        key = rank[row].long().mul_(num_cols).add_(col)
+        key = row_rank.long().mul_(num_cols).add_(col_rank)
         order = torch.sort(key, stable=True).indices
     else:
-        _, by_col = sort_by_key(col, num_cols)
-        _, by_row = sort_by_key(rank[row.index_select(0, by_col)], num_rows)
+        _, by_col = sort_by_key(col_rank, num_cols)
+        _, by_row = sort_by_key(row_rank.index_select(0, by_col), num_rows)
         order = by_col.index_select(0, by_row)
     slot_dtype = torch.int32 if row.numel() <= INT32_MAX else torch.int64
     return Rows(
-        rowptr=torch.nn.functional.pad(length[by_length].cumsum(0), (1, 0)),
-        row=by_length.int(),
+        rowptr=torch.nn.functional.pad(length[row_order].cumsum(0), (1, 0)),
+        row=row_order.int(),
         col=col.index_select(0, order).int(),
         slot=order.to(slot_dtype) if keep_slots else torch.empty(0, dtype=slot_dtype, device=row.device),
         num_rows=num_rows,

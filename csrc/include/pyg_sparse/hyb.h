@@ -26,7 +26,7 @@ struct Hyb {
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-inline HybBucket bucket_of(const Hyb& a, int64_t ell_row) {
+    inline HybBucket bucket_of(const Hyb& a, int64_t ell_row) {
   int64_t low = 0;
   for (int64_t high = a.buckets; high - low > 1;) {
     const int64_t middle = (low + high) / 2;

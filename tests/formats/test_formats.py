@@ -1,0 +1,127 @@
+"""Builders: exact round trips, the layout each format promises, and checks of its parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from pyg_sparse.formats import Coo, Csr, FormatSpec, Hyb, HybMatrix, Rows, rows_from_edges
+from tests.conftest import Graph
+
+
+def rows_of(graph: Graph, device: str = "cpu", keep_slots: bool = True) -> Rows:
+    src, dst = graph.edge_index.to(device)
+    return rows_from_edges(dst, src, graph.num_dst, graph.num_src, keep_slots=keep_slots)
+
+
+def test_round_trip_keeps_edge_order_and_duplicates(graph: Graph, spec: FormatSpec, device: str) -> None:
+    row, col = spec.build(rows_of(graph, device)).to_coo()
+    assert torch.equal(torch.stack([col, row]).cpu(), graph.edge_index)
+
+
+def test_round_trip_without_slots_keeps_the_multiset(graph: Graph, spec: FormatSpec, device: str) -> None:
+    row, col = spec.build(rows_of(graph, device, keep_slots=False)).to_coo()
+    key, expected = (
+        torch.sort(r * max(graph.num_src, 1) + c).values for r, c in ((row.cpu(), col.cpu()), graph.edge_index.flip(0))
+    )
+    assert torch.equal(key, expected)
+
+
+def test_every_matrix_passes_its_own_check(graph: Graph, spec: FormatSpec) -> None:
+    spec.build(rows_of(graph)).check()
+
+
+def test_rows_in_any_processing_order(spec: FormatSpec) -> None:
+    generator = torch.Generator().manual_seed(0)
+    dst, src = torch.randint(50, (400,), generator=generator), torch.randint(70, (400,), generator=generator)
+    order = torch.randperm(50, generator=generator)
+    rank = torch.empty(50, dtype=torch.long)
+    rank[order] = torch.arange(50)
+    entries = torch.sort(rank[dst], stable=True).indices
+    rowptr = torch.nn.functional.pad(torch.bincount(rank[dst], minlength=50).cumsum(0), (1, 0))
+    rows = Rows(rowptr, order.int(), src[entries].int(), entries.int(), 50, 70)
+    matrix = spec.build(rows)
+    matrix.check()
+    row, col = matrix.to_coo()
+    assert torch.equal(row, dst)
+    assert torch.equal(col, src)
+
+
+def test_wide_slots(spec: FormatSpec) -> None:
+    # From 2^31 edges on slots are int64; the formats must carry them through.
+    graph = Graph(torch.tensor([[0, 1, 2, 0], [1, 1, 0, 1]]), 3, 2)
+    rows = rows_of(graph)
+    matrix = spec.build(dataclasses.replace(rows, slot=rows.slot.long()))
+    assert matrix.slot.dtype == torch.int64
+    row, col = matrix.to_coo()
+    assert torch.equal(torch.stack([col, row]), graph.edge_index)
+
+
+def test_rows_are_sorted_by_length_and_columns_by_degree() -> None:
+    dst = torch.tensor([0, 1, 1, 2, 2, 2])
+    src = torch.tensor([3, 4, 3, 3, 4, 0])
+    rows = rows_from_edges(dst, src, 3, 5, keep_slots=True)
+    assert rows.row.tolist() == [2, 1, 0]
+    assert rows.rowptr.tolist() == [0, 3, 5, 6]
+    assert rows.col.tolist() == [3, 4, 0, 3, 4, 3]
+    assert rows.slot.tolist() == [3, 4, 5, 2, 1, 0]
+
+
+def test_csr_splits_long_rows_into_equal_parts() -> None:
+    dst = torch.tensor([1] * 10 + [0] * 3)
+    matrix = Csr(split=4).build(rows_from_edges(dst, torch.arange(13), 2, 13, keep_slots=False))
+    assert matrix.part_ptr.tolist() == [0, 3, 6, 10]
+    assert matrix.shared_ptr.tolist() == [0, 3]
+    assert matrix.num_partials == 3
+
+
+def test_coo_numbers_partials_at_chunk_borders_only() -> None:
+    dst = torch.tensor([0] * 5 + [1] * 2 + [2] * 1)  # chunks of 4: 0000 | 0 11 2
+    matrix = Coo(chunk=4).build(rows_from_edges(dst, torch.arange(8), 4, 8, keep_slots=False))
+    assert matrix.head.tolist() == [0, 1]
+    assert matrix.tail.tolist() == [-1, -1]
+    assert matrix.shared_row.tolist() == [0, 3]  # row 0 crosses the border, row 3 is empty
+    assert matrix.shared_ptr.tolist() == [0, 2, 2]
+
+
+def test_hyb_buckets() -> None:
+    dst = torch.tensor([0] * 9 + [1] * 4 + [2] * 3 + [3])
+    matrix = Hyb(1, 2).build(rows_from_edges(dst, torch.arange(17), 5, 17, keep_slots=False))
+    assert isinstance(matrix, HybMatrix)
+    # Width 4: two pieces of row 0, rows 1 and 2; width 1: the rest of row 0, row 3.
+    assert matrix.bucket.tolist() == [[0, 0, 4], [4, 16, 1]]
+    assert matrix.row.tolist() == [0, 0, 1, 2, 0, 3]
+    assert matrix.partial.tolist() == [0, 1, -1, -1, 2, -1]
+    assert matrix.shared_row.tolist() == [0, 4]
+    assert matrix.stats()["padding"] == pytest.approx(1 / 17)
+    assert matrix.stats()["buckets"] == [{"width": 4, "rows": 4}, {"width": 1, "rows": 2}]
+
+
+def test_hyb_partitions_columns() -> None:
+    dst = torch.zeros(6, dtype=torch.long)
+    matrix = Hyb(2, 3).build(rows_from_edges(dst, torch.tensor([5, 0, 4, 1, 2, 3]), 1, 6, keep_slots=True))
+    assert sorted(matrix.col[:4].tolist()) == [-1, 0, 1, 2]
+    assert sorted(matrix.col[4:].tolist()) == [-1, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("mean", "k"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3)])
+def test_hyb_default_k_is_the_mean_degree(mean: int, k: int) -> None:
+    dst = torch.arange(10).repeat(mean)
+    assert Hyb().build(rows_from_edges(dst, dst, 10, 10, keep_slots=False)).k == k
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Csr(split=0), r"split=0 must be an int of at least 1"),
+        (lambda: Coo(chunk=2.5), r"chunk=2.5 must be an int"),
+        (lambda: Hyb(c=0), r"c=0 must be"),
+        (lambda: Hyb(k=21), r"k=21 must be None or an int from 0 to 20"),
+        (lambda: Hyb(k=-1), r"k=-1 must be"),
+    ],
+)
+def test_bad_parameters(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

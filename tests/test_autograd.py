@@ -1,0 +1,137 @@
+"""Gradients, double gradients, opcheck and torch.compile."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import pyg_sparse
+from pyg_sparse.formats import FormatSpec
+from tests import reference
+from tests.conftest import FAMILIES, Graph
+
+
+@pytest.fixture(params=["isolated", "duplicates", "banded", "wide", "symmetric"])
+def small(request: pytest.FixtureRequest) -> Graph:
+    graph = FAMILIES[request.param]
+    if request.param == "duplicates":
+        return Graph(graph.edge_index[:, :18], 5, 5)
+    return Graph(graph.edge_index[:, :60] % 24, min(graph.num_src, 24), min(graph.num_dst, 24))
+
+
+def leaf(*shape: int, device: str) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, device=device, requires_grad=True)
+
+
+def test_gradients_of_spmm(small: Graph, spec: FormatSpec, device: str) -> None:
+    plan = pyg_sparse.plan(small.edge_index.to(device), (small.num_src, small.num_dst), format=spec)
+    x, value = leaf(small.num_src, 3, device=device), leaf(plan.num_edges, device=device)
+    row_scale, col_scale = leaf(small.num_dst, device=device), leaf(small.num_src, device=device)
+    self_scale = leaf(small.num_dst, device=device) if small.num_src == small.num_dst else None
+
+    def fixed_scales(x: Tensor, value: Tensor) -> Tensor:
+        constants = (t if t is None else t.detach() for t in (row_scale, col_scale, self_scale))
+        return pyg_sparse.spmm(
+            plan, x, value, **dict(zip(("row_scale", "col_scale", "self_scale"), constants, strict=True))
+        )
+
+    assert torch.autograd.gradcheck(fixed_scales, (x, value))
+    assert torch.autograd.gradgradcheck(fixed_scales, (x, value))
+    assert torch.autograd.gradcheck(lambda x: pyg_sparse.spmm(plan, x, reduce="mean"), (x,))
+
+    def all_scales(x: Tensor, value: Tensor, *scales: Tensor) -> Tensor:
+        names = ("row_scale", "col_scale", "self_scale")[: len(scales)]
+        return pyg_sparse.spmm(plan, x, value, **dict(zip(names, scales, strict=True)))
+
+    scales = tuple(t for t in (row_scale, col_scale, self_scale) if t is not None)
+    assert torch.autograd.gradcheck(all_scales, (x, value, *scales))
+    assert torch.autograd.gradgradcheck(all_scales, (x, value, *scales))
+
+
+def test_gradients_of_sddmm(small: Graph, spec: FormatSpec, device: str) -> None:
+    plan = pyg_sparse.plan(small.edge_index.to(device), (small.num_src, small.num_dst), format=spec)
+    q, k = leaf(small.num_dst, 3, device=device), leaf(small.num_src, 3, device=device)
+    assert torch.autograd.gradcheck(lambda q, k: pyg_sparse.sddmm(plan, q, k), (q, k))
+    assert torch.autograd.gradgradcheck(lambda q, k: pyg_sparse.sddmm(plan, q, k), (q, k))
+
+
+@pytest.mark.parametrize("scale", ["row_scale", "col_scale", "self_scale"])
+def test_one_scale_with_a_gradient_among_constant_ones(scale: str, device: str) -> None:
+    graph = FAMILIES["uniform"]
+    edge_index = graph.edge_index.to(device)
+    plan = pyg_sparse.plan(edge_index, 120, edge_values=False)
+    x = torch.randn(120, 4, dtype=torch.float64, device=device)
+    scales = {
+        name: torch.rand(120, dtype=torch.float64, device=device) for name in ("row_scale", "col_scale", "self_scale")
+    }
+    scales[scale].requires_grad_()
+    result = pyg_sparse.spmm(plan, x, **scales)
+    expected = reference.spmm(edge_index, 120, x, **scales)
+    torch.testing.assert_close(result, expected)
+    grad, expected_grad = (torch.autograd.grad(out.square().sum(), scales[scale])[0] for out in (result, expected))
+    torch.testing.assert_close(grad, expected_grad)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_gradients_keep_the_dtype(dtype: torch.dtype, device: str) -> None:
+    graph = FAMILIES["uniform"]
+    plan = pyg_sparse.plan(graph.edge_index.to(device), 120)
+    x = torch.randn(120, 16, device=device).to(dtype).requires_grad_()
+    value = torch.randn(plan.num_edges, device=device).to(dtype).requires_grad_()
+    grad_x, grad_value = torch.autograd.grad(pyg_sparse.spmm(plan, x, value).sum(), (x, value))
+    assert grad_x.dtype == grad_value.dtype == dtype
+    exact = [t.detach().double().requires_grad_() for t in (x, value)]
+    out = reference.spmm(graph.edge_index.to(device), 120, *exact).to(dtype).double()
+    for grad, expected in zip((grad_x, grad_value), torch.autograd.grad(out.sum(), exact), strict=True):
+        assert (grad.double() - expected).norm() <= 2 * torch.finfo(dtype).eps * expected.norm()
+
+
+def test_the_gradient_runs_on_the_stored_transpose(device: str) -> None:
+    # Forward and backward may use different formats: the gradient must be the transpose's product, in its format.
+    graph = FAMILIES["wide"]
+    edge_index = graph.edge_index.to(device)
+    csr = pyg_sparse.plan(edge_index, (500, 7), format=pyg_sparse.Csr(2))
+    hyb = pyg_sparse.plan(edge_index, (500, 7), format=pyg_sparse.Hyb(2, 1))
+    x = leaf(500, 6, device=device)
+    import dataclasses
+
+    mixed = dataclasses.replace(csr, backward=hyb.backward)
+    weight = torch.randn(7, 6, dtype=torch.float64, device=device)
+    grad = torch.autograd.grad((pyg_sparse.spmm(mixed, x) * weight).sum(), x)[0]
+    torch.testing.assert_close(grad, pyg_sparse.spmm(hyb.t(), weight))
+
+
+def operator_arguments(plan: pyg_sparse.Plan) -> tuple[object, ...]:
+    directions = [(m.name, m.layout, m.num_partials) for m in (plan.forward, plan.backward)]
+    return (*directions[0], *directions[1], plan.num_dst, plan.num_src)
+
+
+def test_opcheck(spec: FormatSpec, device: str) -> None:
+    graph = FAMILIES["symmetric"]
+    plan = pyg_sparse.plan(graph.edge_index.to(device), 80, format=spec)
+    x, value = leaf(80, 6, device=device), leaf(plan.num_edges, device=device)
+    scale = torch.rand(80, dtype=torch.float64, device=device)
+    for optional in [(value, scale, scale, scale), (None, None, None, None)]:
+        torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*operator_arguments(plan), x, *optional))
+    sddmm = (*operator_arguments(plan), plan.num_edges, leaf(80, 6, device=device), x, scale, None)
+    torch.library.opcheck(torch.ops.pyg_sparse.sddmm.default, sddmm)
+
+
+def test_compiles_to_one_graph(device: str) -> None:
+    graph = FAMILIES["symmetric"]
+    plan = pyg_sparse.plan(graph.edge_index.to(device), 80)
+    x, value = leaf(80, 6, device=device), leaf(plan.num_edges, device=device)
+
+    def model(x: Tensor, value: Tensor) -> Tensor:
+        hidden = pyg_sparse.spmm(plan, x, value, reduce="mean").relu()
+        return hidden.sum() + pyg_sparse.sddmm(plan, hidden, x).square().sum()
+
+    compiled = torch.compile(model, fullgraph=True)
+    torch.testing.assert_close(compiled(x, value), model(x, value))
+    for grad, expected in zip(
+        torch.autograd.grad(compiled(x, value), (x, value)),
+        torch.autograd.grad(model(x, value), (x, value)),
+        strict=True,
+    ):
+        torch.testing.assert_close(grad, expected)

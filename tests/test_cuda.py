@@ -1,0 +1,96 @@
+"""What is particular to CUDA: streams, graphs, synchronisation, a second device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pyg_sparse
+from pyg_sparse.formats import FormatSpec
+from tests.conftest import FAMILIES
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+GRAPH = FAMILIES["power_law"]
+
+
+def make(spec: FormatSpec, device: str = "cuda") -> tuple[pyg_sparse.Plan, torch.Tensor]:
+    plan = pyg_sparse.plan(GRAPH.edge_index.to(device), GRAPH.num_src, format=spec)
+    return plan, torch.randn(GRAPH.num_src, 36, device=device, dtype=torch.float64)
+
+
+def test_same_as_the_cpu(spec: FormatSpec) -> None:
+    plan, x = make(spec)
+    on_cpu = plan.to("cpu")
+    torch.testing.assert_close(pyg_sparse.spmm(plan, x).cpu(), pyg_sparse.spmm(on_cpu, x.cpu()))
+    back = on_cpu.to("cuda")
+    assert torch.equal(pyg_sparse.spmm(back, x), pyg_sparse.spmm(plan, x))
+
+
+def test_builders_agree_across_devices(spec: FormatSpec) -> None:
+    plan, _ = make(spec)
+    on_cpu = pyg_sparse.plan(GRAPH.edge_index, GRAPH.num_src, format=spec)
+    for mine, other in ((plan.forward, on_cpu.forward), (plan.backward, on_cpu.backward)):
+        for name, tensor in mine.tensors().items():
+            assert torch.equal(tensor.cpu(), other.tensors()[name]), name
+
+
+def test_runs_on_the_current_stream(spec: FormatSpec) -> None:
+    plan, x = make(spec)
+    expected = pyg_sparse.spmm(plan, 3 * x)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)  # work on another stream would overtake this and read x unscaled
+        later = x * 3
+        result = pyg_sparse.spmm(plan, later)
+    stream.synchronize()
+    assert torch.equal(result, expected)
+
+
+def test_replays_in_a_cuda_graph(spec: FormatSpec) -> None:
+    plan, x = make(spec)
+    static = x.clone()
+    pyg_sparse.spmm(plan, static)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = pyg_sparse.spmm(plan, static, reduce="mean")
+    for _ in range(2):
+        static.normal_()
+        graph.replay()
+        assert torch.equal(result, pyg_sparse.spmm(plan, static, reduce="mean"))
+
+
+def test_does_not_synchronise(spec: FormatSpec) -> None:
+    plan, x = make(spec)
+    x.requires_grad_()
+    value = torch.rand(plan.num_edges, device="cuda", dtype=torch.float64, requires_grad=True)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        out = pyg_sparse.spmm(plan, x, value, reduce="mean").sum() + pyg_sparse.sddmm(plan, x, x).sum()
+        out.backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_a_second_device(spec: FormatSpec) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("no second CUDA device")
+    plan, x = make(spec, "cuda:1")
+    assert torch.cuda.current_device() == 0
+    result = pyg_sparse.spmm(plan, x)
+    assert result.device == x.device
+    torch.testing.assert_close(result.cpu(), pyg_sparse.spmm(plan.to("cpu"), x.cpu()))
+    with pytest.raises(ValueError, match="x is on cuda:0, but the plan is on cuda:1"):
+        pyg_sparse.spmm(plan, x.to("cuda:0"))
+
+
+def test_past_the_block_limit_of_one_dimension() -> None:
+    # 65,536 slices would not fit a second grid dimension.
+    plan = pyg_sparse.plan(torch.tensor([[0, 1], [1, 1]], device="cuda"), 2)
+    x = torch.randn(2, 3_000_001, device="cuda", dtype=torch.float16)
+    result = pyg_sparse.spmm(plan, x)
+    torch.testing.assert_close(result[1], (x[0].float() + x[1].float()).half())
+    assert (result[0] == 0).all()
