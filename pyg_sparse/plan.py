@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_sparse.formats import SPECS, Csr, FormatSpec, SparseMatrix, rows_from_edges
+from pyg_sparse.formats import SPECS, Csr, FormatSpec, Rows, SparseMatrix, rows_from_edges
 from pyg_sparse.formats.checks import in_range, require
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
 
@@ -27,6 +27,7 @@ class Plan:
         backward: the transpose.
         symmetric: the structure equals its transpose, so both directions share their structure tensors.
         in_degree: int32 ``[num_dst]``, edges into each target.
+        out_degree: int32 ``[num_src]``, edges out of each source.
         self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.
         loop_nodes: int64, the node of each of them.
     """
@@ -38,6 +39,7 @@ class Plan:
     backward: SparseMatrix
     symmetric: bool
     in_degree: Tensor
+    out_degree: Tensor
     self_loops: Tensor
     loop_nodes: Tensor
 
@@ -50,13 +52,6 @@ class Plan:
         """Whether the plan takes explicit edge values (``edge_values=True`` when it was made)."""
         return self.forward.has_slots and self.backward.has_slots
 
-    @property
-    def out_degree(self) -> Tensor:
-        """int32 ``[num_src]``, edges out of each source."""
-        if self.symmetric:
-            return self.in_degree
-        return torch.bincount(self.edge_index()[0], minlength=self.num_src).int()
-
     def t(self) -> Plan:
         """The plan of the reversed graph; it shares every tensor with this one."""
         return replace(
@@ -66,6 +61,7 @@ class Plan:
             forward=self.backward,
             backward=self.forward,
             in_degree=self.out_degree,
+            out_degree=self.in_degree,
         )
 
     def edge_index(self) -> Tensor:
@@ -90,6 +86,7 @@ class Plan:
             forward=forward,
             backward=backward,
             in_degree=self.in_degree.to(device),
+            out_degree=self.out_degree.to(device),
             self_loops=self.self_loops.to(device),
             loop_nodes=self.loop_nodes.to(device),
         )
@@ -119,10 +116,9 @@ class Plan:
             matrix = getattr(self, name)
             require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
             matrix.check()
-        require(
-            self.in_degree.dtype == torch.int32 and self.in_degree.shape == (self.num_dst,),
-            "in_degree's shape",
-        )
+        for name, size in (("in_degree", self.num_dst), ("out_degree", self.num_src)):
+            degree = getattr(self, name)
+            require(degree.dtype == torch.int32 and degree.shape == (size,), f"{name}'s shape")
         for name in ("self_loops", "loop_nodes"):
             index = getattr(self, name)
             size = self.num_edges if name == "self_loops" else self.num_dst
@@ -133,7 +129,7 @@ class Plan:
         """Bytes of all tensors, shared ones counted once."""
         matrices = (self.forward, self.backward)
         tensors = [t for matrix in matrices for t in matrix.tensors().values()]
-        tensors += [self.in_degree, self.self_loops, self.loop_nodes]
+        tensors += [self.in_degree, self.out_degree, self.self_loops, self.loop_nodes]
         return sum({t.data_ptr(): t.nbytes for t in tensors}.values())
 
     def describe(self) -> dict[str, Any]:
@@ -196,8 +192,6 @@ def plan(
 
     rows = rows_from_edges(dst, src, num_dst, num_src, keep_slots=edge_values)
     forward = spec.build(rows)
-    in_degree = torch.empty(num_dst, dtype=torch.int32, device=edge_index.device)
-    in_degree[rows.row.long()] = rows.lengths().int()
     t_rows = rows_from_edges(src, dst, num_src, num_dst, keep_slots=edge_values)
     symmetric = (
         num_src == num_dst
@@ -219,10 +213,17 @@ def plan(
         forward=forward,
         backward=backward,
         symmetric=symmetric,
-        in_degree=in_degree,
+        in_degree=_degree(rows),
+        out_degree=_degree(t_rows),
         self_loops=self_loops,
         loop_nodes=src[self_loops].long(),
     )
+
+
+def _degree(rows: Rows) -> Tensor:
+    """int32 ``[num_rows]``: entries of each row, by row id."""
+    degree = torch.empty(rows.num_rows, dtype=torch.int32, device=rows.row.device)
+    return degree.index_copy_(0, rows.row.long(), rows.lengths().int())
 
 
 def _spec(format: str | FormatSpec) -> FormatSpec:

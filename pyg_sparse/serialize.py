@@ -18,10 +18,11 @@ from pyg_sparse.formats import FORMATS, SparseMatrix
 from pyg_sparse.plan import Plan
 
 VERSION = 1
+_VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
-    tensors = {"in_degree": plan.in_degree, "self_loops": plan.self_loops, "loop_nodes": plan.loop_nodes}
+    tensors = {name: getattr(plan, name) for name in _VECTORS}
     tensors |= {f"forward.{name}": tensor for name, tensor in plan.forward.tensors().items()}
     if plan.backward is not plan.forward:
         own = {"slot": plan.backward.slot} if plan.symmetric else plan.backward.tensors()
@@ -79,9 +80,7 @@ def _assemble(about: dict[str, Any], tensors: dict[str, Tensor]) -> Plan:
         forward=forward,
         backward=backward,
         symmetric=about["symmetric"],
-        in_degree=tensors["in_degree"],
-        self_loops=tensors["self_loops"],
-        loop_nodes=tensors["loop_nodes"],
+        **{name: tensors[name] for name in _VECTORS},
     )
     plan.check()
     return plan
