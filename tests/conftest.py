@@ -16,6 +16,11 @@ from pyg_sparse.formats import SPECS, FormatSpec
 DATA = Path(os.environ.get("PYG_SPARSE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
+def pytest_configure() -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
+        torch.set_num_threads(1)
+
+
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def device(request: pytest.FixtureRequest) -> str:
     if request.param == "cuda" and not torch.cuda.is_available():

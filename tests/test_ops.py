@@ -90,6 +90,23 @@ def test_repeats_bit_for_bit(spec: FormatSpec, device: str) -> None:
     assert all(torch.equal(first, pyg_sparse.spmm(plan, x)) for _ in range(5))
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("family", ["hub", "power_law", "wide", "tall"])
+def test_threads(family: str, spec: FormatSpec, threads: int, poisoned: None) -> None:
+    graph = FAMILIES[family]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        plan = make_plan(graph, spec, "cpu")
+        x = torch.randn(graph.num_src, 512, dtype=torch.float64)
+        q = torch.randn(graph.num_dst, 512, dtype=torch.float64)
+        assert torch.equal(plan.edge_index(), graph.edge_index)
+        torch.testing.assert_close(pyg_sparse.spmm(plan, x), reference.spmm(graph.edge_index, graph.num_dst, x))
+        torch.testing.assert_close(pyg_sparse.sddmm(plan, q, x), reference.sddmm(graph.edge_index, q, x))
+    finally:
+        torch.set_num_threads(before)
+
+
 def strided(x: torch.Tensor, how: str) -> torch.Tensor:
     """A tensor equal to x in an unusual place in memory."""
     rows, width = x.shape

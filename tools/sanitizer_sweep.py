@@ -1,0 +1,38 @@
+"""A small sweep over every CUDA kernel, to be run under a checker of memory accesses or races:
+
+PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck python tools/sanitizer_sweep.py
+
+Without torch's caching allocator every tensor is an allocation of its own, so a read or write past one is seen.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+import pyg_sparse
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tests.conftest import FAMILIES, variants
+
+WIDTHS = (1, 3, 8, 33, 41, 64)
+GRAPHS = ("no_edges", "isolated", "hub", "power_law", "tall")
+
+
+def main() -> None:
+    for name in GRAPHS:
+        graph = FAMILIES[name]
+        for spec in variants():
+            plan = pyg_sparse.plan(graph.edge_index.cuda(), (graph.num_src, graph.num_dst), format=spec)
+            for i, dtype in enumerate((torch.float64, torch.float32, torch.bfloat16, torch.float16)):
+                for width in WIDTHS[i % 2 :: 2]:
+                    x = torch.randn(graph.num_src, width, device="cuda").to(dtype).requires_grad_()
+                    value = torch.randn(plan.num_edges, device="cuda").to(dtype).requires_grad_()
+                    implicit, explicit = pyg_sparse.spmm(plan, x, reduce="mean"), pyg_sparse.spmm(plan, x, value)
+                    (implicit.float().sum() + explicit.float().square().sum()).backward()
+        torch.cuda.synchronize()
+        print(name, "done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
