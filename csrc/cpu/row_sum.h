@@ -44,7 +44,7 @@ struct Sink {
     T* to = static_cast<T*>(args.out) + row * args.k + k;
     if (args.self_scale) {
       const A self_scale = static_cast<const A*>(args.self_scale)[row];
-      const T* self = static_cast<const T*>(args.x) + row * args.ldx + k;
+      const T* self = static_cast<const T*>(args.self) + row * args.ldself + k;
       for (int j = 0; j < width; ++j) to[j] = narrow<T>(row_scale * sum[j] + self_scale * widen(self[j]));
     } else {
       for (int j = 0; j < width; ++j) to[j] = narrow<T>(row_scale * sum[j]);

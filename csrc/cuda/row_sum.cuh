@@ -164,7 +164,7 @@ __device__ void finish(const SpmmArgs& args, const Place<S>& place, int64_t row,
   A self_scale = 0;
   if (args.self_scale) {
     self_scale = static_cast<const A*>(args.self_scale)[row];
-    self.load_from(place, static_cast<const T*>(args.x) + row * args.ldx + place.k);
+    self.load_from(place, static_cast<const T*>(args.self) + row * args.ldself + place.k);
   }
   T* to = static_cast<T*>(args.out) + row * args.k + place.k;
 #pragma unroll

@@ -1,6 +1,8 @@
 // Schemas and entry points of the operators. Python adds the fakes and the gradients (pyg_sparse/autograd.py).
 #include <optional>
 
+#include "check_cuda.h"
+#include "pyg_sparse/scale.h"
 #include "registry.h"
 
 namespace pyg_sparse::torch_binding {
@@ -56,6 +58,25 @@ void check_same_device(const Tensor& tensor, const std::vector<Tensor>& layout) 
                   "the features and the plan are on different devices");
 }
 
+int64_t row_stride(const Tensor& tensor) { return tensor.size(0) > 1 ? tensor.stride(0) : tensor.size(1); }
+
+Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
+  Tensor out = torch::stable::new_empty(x, {x.size(0), x.size(1)});
+  const ScaleArgs args{
+      dtype, x.size(0), x.size(1), x.const_data_ptr(), row_stride(x), scale.data(), out.mutable_data_ptr()};
+#ifdef PYG_SPARSE_CUDA
+  if (x.is_cuda()) {
+    const torch::stable::accelerator::DeviceGuard guard(x.get_device_index());
+    check_cuda(cuda::scale_rows(args, current_stream(x.get_device_index())), "spmm (col_scale)");
+    return out;
+  }
+#endif
+  const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(1, args.k));
+  torch::stable::parallel_for(0, args.rows, grain,
+                              [&](int64_t first, int64_t last) { cpu::scale_rows(args, first, last); });
+  return out;
+}
+
 // t_format, t_layout and t_partials are for the gradient alone.
 Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
             int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor row_scale,
@@ -78,14 +99,22 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
   Tensor out = torch::stable::new_empty(x, {num_rows, k});
   if (out.numel() == 0) return out;
   const Tensor partial = torch::stable::new_empty(x, {partials, k}, scale);
+  // A column's scale is read once per entry or, where x is scaled first, once. 16-bit features are not: their scaled
+  // values would be rounded, and could overflow.
+  constexpr int64_t kEntriesPerColumn = 4;
+  const bool wide = dtype == DType::kFloat64 || dtype == DType::kFloat32;
+  const bool scale_first = col_scale && wide && ops.positions(layout) >= kEntriesPerColumn * num_cols;
+  const Tensor source = scale_first ? scaled_rows(features, col_scales, dtype) : features;
   SpmmArgs args{dtype,
                 k,
+                source.const_data_ptr(),
+                row_stride(source),
                 features.const_data_ptr(),
-                features.size(0) > 1 ? features.stride(0) : k,
+                row_stride(features),
                 out.mutable_data_ptr(),
                 values.data(),
                 row_scales.data(),
-                col_scales.data(),
+                scale_first ? nullptr : col_scales.data(),
                 self_scales.data(),
                 partial.mutable_data_ptr()};
   ops.spmm(layout, args, out);
@@ -114,9 +143,9 @@ Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t, std::strin
   const SddmmArgs args{dtype,
                        width,
                        left.const_data_ptr(),
-                       left.size(0) > 1 ? left.stride(0) : width,
+                       row_stride(left),
                        right.const_data_ptr(),
-                       right.size(0) > 1 ? right.stride(0) : width,
+                       row_stride(right),
                        out.mutable_data_ptr(),
                        row_scales.data(),
                        col_scales.data()};

@@ -24,6 +24,7 @@ void* current_stream(int32_t device_index);
 // A format seen through its tensors: what the operators need to know, and how to run it.
 struct FormatOps {
   const char* name;
+  int64_t (*positions)(const std::vector<Tensor>& layout);
   bool (*has_slots)(const std::vector<Tensor>& layout);
   void (*spmm)(const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out);
   void (*sddmm)(const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out);

@@ -2,16 +2,10 @@
 // struct of pointers, for which items(), entries_before(), shared_rows() and the spmm and sddmm launchers exist.
 #pragma once
 
-#include "pyg_sparse/combine.h"
+#include "check_cuda.h"
 #include "registry.h"
 
 namespace pyg_sparse::torch_binding {
-
-inline void check_cuda([[maybe_unused]] int error, [[maybe_unused]] const char* what) {
-#ifdef PYG_SPARSE_CUDA
-  STD_TORCH_CHECK(error == 0, what, " failed: ", cuda::error_string(error));
-#endif
-}
 
 // Splits the items over torch's threads so that each has about the same number of entries.
 template <typename View, typename Body>
@@ -72,6 +66,7 @@ void run_sddmm(const View& a, [[maybe_unused]] int64_t nnz, const SddmmArgs& arg
 template <typename Binding>
 bool register_binding() {
   return register_format({Binding::kName,
+                          [](const std::vector<Tensor>& layout) { return layout[Binding::kCol].numel(); },
                           [](const std::vector<Tensor>& layout) { return layout[Binding::kSlot].numel() > 0; },
                           [](const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out) {
                             run_spmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);

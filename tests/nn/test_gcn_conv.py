@@ -452,7 +452,8 @@ def test_pyg_path(device, reason, built):
     pyg, ours = convs(4, 6, device)
     for conv in (pyg, ours):
         PYG_PATH[reason](conv)
-    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index), rtol=0, atol=0)
+    exact = {"rtol": 0, "atol": 0} if device == "cpu" else {}  # PyG's scatter on CUDA does not repeat
+    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index), **exact)
     assert not built
     match = "hooks are registered" if "hooks" in reason else reason
     with pytest.raises(ValueError, match=f"Plan while .*{match}.*edge_index"):

@@ -21,7 +21,7 @@ struct SharedRows {
   const int64_t* ptr;
 };
 
-// out[i] = row_scale[i] * sum_e value[e] * col_scale[col] * x[col] + self_scale[i] * x[i]
+// out[i] = row_scale[i] * sum_e value[e] * col_scale[col] * x[col] + self_scale[i] * self[i]
 // Dense matrices are row-major with unit stride inside a row. Null pointers mean "absent".
 // value has x's dtype; scales and partial have Accumulate<dtype>.
 struct SpmmArgs {
@@ -29,6 +29,8 @@ struct SpmmArgs {
   int64_t k;
   const void* x;
   int64_t ldx;
+  const void* self;  // x itself, also where x above is a scaled copy
+  int64_t ldself;
   void* out;
   const void* value;
   const void* row_scale;
