@@ -1,0 +1,1 @@
+"""Benchmarks: one script a question, results as JSON, tables generated from the JSON."""

@@ -1,0 +1,61 @@
+"""Generate the tables in README.md and docs/benchmarks.md from benchmarks/results/<device>/*.json.
+
+    python -m benchmarks.make_tables           # rewrite the tables
+    python -m benchmarks.make_tables --check   # fail if a table is not what the results say
+
+A table stands between `<!-- table:KIND-DEVICE -->` and `<!-- /table -->`; without results it is empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import tables
+from benchmarks.results import ROOT, Meta, Row, read
+
+DOCUMENTS = (ROOT.parent / "README.md", ROOT.parent / "docs" / "benchmarks.md")
+RESULTS = ROOT / "results"
+KINDS: dict[str, tuple[str, Callable[[Meta, Sequence[Row]], str]]] = {
+    "epoch": ("epoch.json", tables.epoch),
+    "spmm": ("spmm.json", tables.spmm),
+    "spmm-detail": ("spmm.json", tables.spmm_detail),
+}
+_MARKER = re.compile(r"(<!-- table:([\w-]+)-(\w+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
+
+
+def table(kind: str, device: str, results: Path = RESULTS) -> str:
+    """What belongs between the markers of one table."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown table {kind}: expected one of {', '.join(KINDS)}")
+    file, render = KINDS[kind]
+    path = results / device / file
+    return f"\n{render(*read(path))}\n\n" if path.exists() else ""
+
+
+def update(text: str, results: Path = RESULTS) -> str:
+    """The document with all its tables generated anew."""
+    return _MARKER.sub(lambda found: found[1] + table(found[2], found[3], results) + found[5], text)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.make_tables",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if a document would change")
+    check = parser.parse_args(argv).check
+    stale = [path for path in DOCUMENTS if path.exists() and update(path.read_text()) != path.read_text()]
+    if check and stale:
+        names = ", ".join(path.name for path in stale)
+        sys.exit(f"not what benchmarks/results say: {names}; run python -m benchmarks.make_tables")
+    for path in stale:
+        path.write_text(update(path.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import bandwidth, bench_spmm, check, contenders, graphs, results
+
+SPEEDS = {"copy_gbs": 1.0, "gather_gbs": 1.0, "gather_method": "none"}
+
+
+@pytest.fixture
+def graph_file(tmp_path):
+    path = tmp_path / "small.npz"
+    rng = np.random.default_rng(0)
+    np.savez(path, edge_index=rng.integers(0, 30, (2, 200)))
+    return path
+
+
+@pytest.fixture
+def graph(graph_file):
+    return graphs.load(f"npz:{graph_file}", 1.0, 0, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("direction", ["fwd", "bwd"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reference_is_the_dense_product(graph, direction, weighted):
+    weight = torch.randn(graph.num_edges) if weighted else None
+    x = torch.randn(30, 40)
+    dense = torch.zeros(30, 30, dtype=torch.float64)
+    src, dst = graph.edge_index
+    ones = torch.ones(graph.num_edges, dtype=torch.float64)
+    dense.index_put_((dst, src), ones if weight is None else weight.double(), accumulate=True)
+    expected = (dense if direction == "fwd" else dense.T) @ x.double()
+    torch.testing.assert_close(check.reference(contenders.Problem(graph, direction, x, weight)), expected)
+
+
+def test_error_sees_what_was_not_written():
+    expected = torch.ones(3, 2, dtype=torch.float64)
+    assert check.relative_error(torch.ones(3, 2), expected) == 0
+    assert check.relative_error(torch.full((3, 2), 1.5), expected) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="not finite"):
+        check.relative_error(torch.full((3, 2), float("nan")), expected)
+    with pytest.raises(ValueError, match="wrong shape"):
+        check.relative_error(torch.ones(2, 3), expected)
+
+
+def test_run_measures_everything_and_keeps_failures(graph_file, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bandwidth, "measure", lambda device: SPEEDS)
+    out = tmp_path / "spmm.json"
+    command = f"--graphs npz:{graph_file} --widths 4 --dtypes float32 float16 --values implicit explicit"
+    command += f" --rivals torch scatter --repeats 3 --device cpu --out {out}"
+    bench_spmm.main(command.split())
+
+    meta, rows = results.read(out)
+    assert str(tmp_path) not in meta["command"]
+    assert all(row["error"] < 2e-3 for row in rows if row["ms"])
+    ours = [row for row in rows if row["impl"] == results.OURS]
+    assert ours
+    assert all(row["ms"] for row in ours)
+    for dtype in ("float32", "float16"):
+        for direction in ("fwd", "bwd"):
+            for values in ("implicit", "explicit"):
+                case = {"dtype": dtype, "direction": direction, "values": values}
+                assert [row for row in ours if case.items() <= row.items()], case
+    for row in rows:  # SpMM in fp16 is not in every build of torch for the CPU
+        assert row["ms"] or "not implemented" in row["why"]
+    assert "**small**, float16, bwd, explicit values" in capsys.readouterr().out
+
+
+def test_wrong_result_is_not_timed(graph, monkeypatch):
+    timer = bench_spmm.Timer(torch.device("cpu"), 3, 1.0)
+    problem = contenders.Problem(graph, "fwd", torch.randn(30, 4), None)
+    (scatter,) = contenders.rivals(["scatter"])
+    row = bench_spmm._measure(scatter, problem, 2 * check.reference(problem), timer)
+    assert row["ms"] is None
+    assert row["why"].startswith("wrong: relative error 5")

@@ -1,0 +1,176 @@
+import pytest
+
+from benchmarks import make_tables, results, tables
+
+META = {
+    **dict.fromkeys(results.META_KEYS),
+    "commit": "0123456789abcdef",
+    "device": "Some GPU",
+    "torch": "2.11",
+    "date": "2026-01-02T03:04:05+00:00",
+    "command": "python -m something",
+}
+
+
+def spmm_row(impl, layout, k, ms, **fields):
+    time = results.failed("not supported") if ms is None else results.timed([ms])
+    return {
+        "bench": "spmm",
+        "graph": "reddit-shaped",
+        "source": "shaped",
+        "scale": 1.0,
+        "num_nodes": 1000,
+        "num_edges": 5000,
+        "op": "spmm",
+        "k": k,
+        "dtype": "float32",
+        "direction": "fwd",
+        "values": "implicit",
+        "impl": impl,
+        "format": layout,
+        "limit_ms": 0.5,
+        **time,
+        **fields,
+    }
+
+
+def epoch_row(impl, ms, **fields):
+    time = results.failed("out of memory") if ms is None else results.timed([ms])
+    case = {
+        "bench": "epoch",
+        "graph": "reddit-shaped",
+        "source": "shaped",
+        "scale": 0.1,
+        "op": "gcn",
+        "k": 128,
+    }
+    return {**case, "dtype": "float32", "direction": "epoch", "impl": impl, "format": "csr", **time, **fields}
+
+
+SPMM = [
+    spmm_row("torch.sparse.mm", "csr int64", 8, 6.0),
+    spmm_row("cuSPARSE", "csr_alg3", 8, 2.0, preprocess_ms=1.5, peak_mb=900.0),
+    spmm_row("cuSPARSE", "coo_alg1", 8, None),
+    spmm_row("pyg_sparse", "csr", 8, 1.6),
+    spmm_row("pyg_sparse", "hyb(c=1)", 8, 1.0),
+    spmm_row("torch.sparse.mm", "csr int64", 32, 8.0),
+    spmm_row("pyg_sparse", "csr", 32, None),
+]
+EPOCH = [
+    epoch_row("pyg_sparse", 20.0, peak_mb=2000.0, test_acc=0.95),
+    epoch_row("torch-sparse", 80.0, peak_mb=16000.0),
+    epoch_row("pyg", None),
+]
+
+
+def cells(table, *first):
+    """The cells after `first` of the row that starts with them."""
+    for line in table.splitlines():
+        found = [cell.strip() for cell in line[1:-1].split("|")]
+        if found[: len(first)] == list(first):
+            return found[len(first) :]
+    raise AssertionError(f"no row {first} in\n{table}")
+
+
+def test_summary_compares_the_fastest():
+    table = tables.spmm(META, SPMM)
+    title = "reddit-shaped (synthetic)"
+    assert cells(table, title, "fastest rival") == [
+        "2.00 (cuSPARSE csr_alg3)",
+        "8.00 (torch.sparse.mm csr int64)",
+    ]
+    assert cells(table, title, "pyg_sparse, fastest format") == ["1.00 (hyb(c=1))", "-"]
+    assert cells(table, title, "speed-up") == ["2.00", "-"]
+
+
+def test_summary_is_of_the_forward_product_over_ones_in_fp32():
+    others = [
+        spmm_row("pyg_sparse", "csr", 8, 0.1, **field)
+        for field in ({"dtype": "bfloat16"}, {"direction": "bwd"}, {"values": "explicit"})
+    ]
+    assert tables.spmm(META, [*SPMM, *others]) == tables.spmm(META, SPMM)
+
+
+def test_scales_of_one_shape_are_not_mixed():
+    small = [{**row, "scale": 0.1} for row in SPMM]
+    for render in (tables.spmm, tables.spmm_detail):
+        both = render(META, [*SPMM, *small])
+        assert "reddit-shaped (synthetic)" in both
+        assert "reddit-shaped (synthetic, scale 0.1)" in both
+    table = tables.spmm(META, [*SPMM, spmm_row("pyg_sparse", "coo", 8, 0.1, scale=0.1)])
+    assert cells(table, "reddit-shaped (synthetic)", "speed-up")[0] == "2.00"
+
+
+def test_detail_has_every_row_and_every_reason():
+    table = tables.spmm_detail(META, SPMM)
+    assert cells(table, "torch.sparse.mm", "csr int64")[:2] == ["6.00 (3.00)", "8.00 (1.00)"]
+    assert cells(table, "cuSPARSE", "csr_alg3") == ["2.00 (1.00)", "-", "1.50", "900"]
+    assert cells(table, "limit") == ["", "0.500", "0.500", "", ""]
+    assert "- cuSPARSE coo_alg1, K = 8: not supported" in table
+    assert "- pyg_sparse csr, K = 32: not supported" in table
+
+
+def test_device_time_stands_for_a_short_call():
+    rows = [spmm_row("a", "csr", 8, 0.5, device_ms=0.1), spmm_row("pyg_sparse", "csr", 8, 0.4, device_ms=0.2)]
+    assert cells(tables.spmm_detail(META, rows), "pyg_sparse", "csr")[0] == "0.200 (2.00)"
+
+
+def test_epoch_table():
+    table = tables.epoch(META, EPOCH)
+    title = "reddit-shaped (synthetic, scale 0.1)"
+    assert cells(table, title, "128", "pyg_sparse") == ["20.0", "1.00", "2.00 GB", "95.0%"]
+    assert cells(table, title, "128", "torch-sparse") == ["80.0", "4.00", "16.00 GB", ""]
+    assert cells(table, title, "128", "pyg")[0] == "out of memory"
+
+
+@pytest.mark.parametrize("render", [tables.spmm, tables.spmm_detail])
+def test_tables_say_where_and_how(render):
+    where, how = "Some GPU, torch 2.11; commit 0123456789ab, 2026-01-02", "`python -m something`"
+    assert render(META, SPMM).splitlines()[-1] == f"Measured on {where}. To repeat it: {how}."
+
+
+DOCUMENT = """before
+<!-- table:epoch-h200 -->
+old
+<!-- /table -->
+after
+<!-- table:spmm-detail-cpu -->
+<!-- /table -->
+"""
+
+
+def test_without_results_a_table_is_empty(tmp_path):
+    assert "old" not in make_tables.update(DOCUMENT, tmp_path)
+    assert make_tables.update(DOCUMENT, tmp_path).startswith(
+        "before\n<!-- table:epoch-h200 -->\n<!-- /table -->\nafter"
+    )
+
+
+def test_tables_come_from_their_device(tmp_path):
+    results.write(tmp_path / "h200" / "epoch.json", META, EPOCH)
+    results.write(tmp_path / "cpu" / "spmm.json", META, SPMM)
+    text = make_tables.update(DOCUMENT, tmp_path)
+    assert tables.epoch(META, EPOCH) in text
+    assert tables.spmm_detail(META, SPMM) in text
+    assert make_tables.update(text, tmp_path) == text
+
+
+def test_unknown_table_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="unknown table sales"):
+        make_tables.update("<!-- table:sales-h200 -->\n<!-- /table -->", tmp_path)
+
+
+def test_check_fails_until_the_document_is_rewritten(tmp_path, monkeypatch):
+    document = tmp_path / "page.md"
+    document.write_text(DOCUMENT)
+    monkeypatch.setattr(make_tables, "DOCUMENTS", (document, tmp_path / "missing.md"))
+    with pytest.raises(SystemExit, match=r"page\.md"):
+        make_tables.main(["--check"])
+    assert document.read_text() == DOCUMENT
+    make_tables.main([])
+    make_tables.main(["--check"])
+    assert "old" not in document.read_text()
+
+
+def test_committed_documents_are_current():
+    make_tables.main(["--check"])
