@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import shlex
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -63,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     path = arguments.out or results.device_folder(device) / "spmm.json"
 
     speeds = bandwidth.measure(device)
-    meta = results.collect_meta(device, _command(argv), [arguments.seed], bandwidth=speeds)
+    meta = results.collect_meta(
+        device, results.command("benchmarks.bench_spmm", argv), [arguments.seed], bandwidth=speeds
+    )
     if device.type == "cuda":
         meta["cusparse"] = cusparse.version(device)
     if arguments.append:
@@ -183,16 +184,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, torch.OutOfMemoryError):
         return "out of memory"
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"[:200]
-
-
-def _command(argv: Sequence[str]) -> str:
-    """The command without what depends on the machine: the folders of its files."""
-    kept = list(argv)
-    if "--out" in kept:
-        at = kept.index("--out")
-        del kept[at : at + 2]
-    kept = [f"{kind}{colon}{Path(path).name}" for kind, colon, path in (word.partition(":") for word in kept)]
-    return shlex.join(["python", "-m", "benchmarks.bench_spmm", *kept])
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:

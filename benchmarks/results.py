@@ -11,6 +11,7 @@ import math
 import os
 import platform
 import re
+import shlex
 import statistics
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,17 @@ SOURCES = ("real", "exact", "twin", "shaped")
 DIRECTIONS = ("fwd", "bwd", "fwd+bwd", "epoch")
 _ENVIRONMENT = ("commit", "device", "driver", "torch", "pyg", "cuda", "python")
 _IDENTITY = (*ROW_KEYS[:-1], "values", "scale")
+
+
+def command(module: str, argv: Sequence[str]) -> str:
+    """The command that repeats a measurement, without what depends on the machine: the folders of its files."""
+    words = [*argv]
+    for option in ("--out", "--json", "--root"):
+        if option in words:
+            at = words.index(option)
+            del words[at : at + 2]
+    words = [f"{kind}{colon}{Path(path).name}" for kind, colon, path in (word.partition(":") for word in words)]
+    return shlex.join(["python", "-m", module, *words])
 
 
 def collect_meta(device: torch.device, command: str, seeds: Sequence[int], **extra: object) -> Meta:

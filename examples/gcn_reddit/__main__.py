@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -30,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         sys.exit(f"{config.dataset} cannot be loaded, --root is {config.root}: {error}")
 
-    command = shlex.join(["python", "-m", "examples.gcn_reddit", *argv])
-    meta = results.collect_meta(config.device, command, config.seeds)
+    meta = results.collect_meta(config.device, results.command("examples.gcn_reddit", argv), config.seeds)
     rows = [report.row(run, config) for run in runs]
     print(f"\n{tables.epoch(meta, rows)}\n")
     for line in report.loss_differences(runs):

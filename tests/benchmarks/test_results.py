@@ -115,3 +115,8 @@ def test_commit_without_a_repository(tmp_path, monkeypatch):
 def test_folder_of_a_gpu(name, folder, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
     assert results.device_folder(torch.device("cuda")).name == folder
+
+
+def test_command_leaves_out_folders() -> None:
+    argv = ["--graphs", "reddit", "mtx:/some/where/a.mtx", "--out", "/tmp/x.json", "--scale", "0.1"]
+    assert results.command("m", argv) == "python -m m --graphs reddit mtx:a.mtx --scale 0.1"
