@@ -32,7 +32,7 @@ train: build
 	$(PY) -m examples.gcn_reddit $(TRAIN_ARGS)
 
 test: build
-	@$(call require,pytest hypothesis scipy pybind11)
+	@$(call require,pytest hypothesis scipy)
 	$(PY) -m pytest -q $(PYTEST_ARGS)
 
 build: $(STAMPS)/built

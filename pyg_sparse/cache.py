@@ -52,9 +52,7 @@ def plan_for(edge_index: Tensor, num_nodes: NumNodes, *, edge_values: bool) -> P
             entry = _entries[edge_index] = _Entry(state)
         found = entry.plans.get(num_nodes)
         if found is None or (edge_values and not found.has_edge_values):
-            # A plan first met in evaluation must serve training too, where inference tensors cannot be saved.
-            with torch.inference_mode(False):
-                found = plan(_edges(edge_index), num_nodes, edge_values=edge_values)
+            found = plan(_edges(edge_index), num_nodes, edge_values=edge_values)
             entry.plans[num_nodes] = found
         return found
 

@@ -33,7 +33,7 @@ def spmm(
     Args:
         plan: the graph.
         x: ``[..., num_src, K]``, fp64, fp32, bf16 or fp16, any strides.
-        edge_weight: ``[E]`` of x's dtype, in the order of the plan's ``edge_index``.
+        edge_weight: ``[E]`` of x's dtype (under autocast, any), in the order of the plan's ``edge_index``.
         reduce: ``"sum"``, or ``"mean"``: the sum divided by the number of in-edges (0 where there are none).
         row_scale: ``[num_dst]``, fp64 for fp64 features and fp32 otherwise.
         col_scale: ``[num_src]``, the same.
@@ -45,12 +45,15 @@ def spmm(
     Raises:
         TypeError, ValueError: an argument does not fit the plan; the message says how.
     """
+    _check_plan(plan)
     check_features("x", x, plan.device, plan.num_src, "sources")
     scale_dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce={reduce!r} must be one of {', '.join(REDUCTIONS)}")
     if edge_weight is not None:
         _need_edge_values(plan, "edge_weight")
+        if torch.is_autocast_enabled(x.device.type) and isinstance(edge_weight, Tensor):
+            edge_weight = edge_weight.to(x.dtype)  # autocast lowers x, but not the weights, on the way here
         check_vector("edge_weight", edge_weight, plan.device, plan.num_edges, x.dtype, "edge")
     if row_scale is not None:
         check_vector("row_scale", row_scale, plan.device, plan.num_dst, scale_dtype, "target")
@@ -82,7 +85,11 @@ def spmm(
 
     # The operator has no gradient in its scales: those that need one are multiplied by torch.
     before = after = add = None
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() and any(s is not None and s.requires_grad for s in (row_scale, col_scale, self_scale)):
+        if x.dtype in (torch.bfloat16, torch.float16):  # between the steps, sums keep the accumulator's precision
+            weight = None if edge_weight is None else edge_weight.float()
+            wide = spmm(plan, x.float(), weight, row_scale=row_scale, col_scale=col_scale, self_scale=self_scale)
+            return wide.to(x.dtype)
         if col_scale is not None and col_scale.requires_grad:
             before, col_scale = col_scale, None
         if row_scale is not None and row_scale.requires_grad:
@@ -125,6 +132,7 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
     Raises:
         TypeError, ValueError: an argument does not fit the plan; the message says how.
     """
+    _check_plan(plan)
     _need_edge_values(plan, "sddmm")
     check_features("q", q, plan.device, plan.num_dst, "targets")
     check_features("k", k, plan.device, plan.num_src, "sources")
@@ -152,7 +160,12 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
 
 
 def _scaled(x: Tensor, scale: Tensor) -> Tensor:
-    return (x * scale.unsqueeze(-1)).to(x.dtype)
+    return x * scale.unsqueeze(-1)
+
+
+def _check_plan(plan: Plan) -> None:
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan must be a pyg_sparse.Plan, not {type(plan).__name__}; make one with pyg_sparse.plan")
 
 
 def _need_edge_values(plan: Plan, what: str) -> None:

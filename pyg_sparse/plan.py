@@ -69,6 +69,7 @@ class Plan:
         dst, src = self.forward.to_coo()
         return torch.stack([src, dst])
 
+    @torch.inference_mode(False)
     def to(self, device: torch.device | str) -> Plan:
         """This plan on another device (itself if it is there already)."""
         device = check_device(torch.device(device))
@@ -98,6 +99,7 @@ class Plan:
         save_plan(self, path)
 
     @staticmethod
+    @torch.inference_mode(False)
     def load(path: str | os.PathLike[str], device: torch.device | str = "cpu") -> Plan:
         """Reads a plan written by :meth:`save`. Nothing in the file is executed.
 
@@ -164,6 +166,8 @@ class Plan:
         return "\n".join(lines)
 
 
+# A plan first made for inference must serve training too, where inference tensors cannot be saved.
+@torch.inference_mode(False)
 def plan(
     edge_index: Tensor,
     num_nodes: int | tuple[int, int] | None = None,
@@ -185,9 +189,9 @@ def plan(
         ValueError: a shape, an index or a size is out of range.
     """
     check_edge_index(edge_index)
+    check_device(edge_index.device)
     num_src, num_dst = check_num_nodes(edge_index, num_nodes)
     spec = _spec(format)
-    check_device(edge_index.device)
     src, dst = edge_index[0], edge_index[1]
 
     rows = rows_from_edges(dst, src, num_dst, num_src, keep_slots=edge_values)
@@ -206,7 +210,7 @@ def plan(
     else:
         backward = spec.build(t_rows)
     self_loops = (src == dst).nonzero().flatten() if num_src == num_dst else src.new_empty(0, dtype=torch.long)
-    return Plan(
+    result = Plan(
         num_src=num_src,
         num_dst=num_dst,
         num_edges=edge_index.size(1),
@@ -218,6 +222,9 @@ def plan(
         self_loops=self_loops,
         loop_nodes=src[self_loops].long(),
     )
+    if edge_index.is_cuda:  # the plan is then whole on every stream that will use it
+        torch.cuda.current_stream(edge_index.device).synchronize()
+    return result
 
 
 def _degree(rows: Rows) -> Tensor:

@@ -43,10 +43,17 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
     try:
         contiguous = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
         safetensors.torch.save_file(contiguous, temporary, metadata={"pyg_sparse_plan": json.dumps(about)})
+        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp makes files that only their owner can read
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
 
 
 def load_plan(path: str | os.PathLike[str], device: torch.device | str) -> Plan:

@@ -42,6 +42,11 @@ def check_num_nodes(edge_index: Tensor, num_nodes: int | tuple[int, int] | None)
         low, high = (bound.tolist() for bound in torch.aminmax(edge_index, dim=1))
     else:
         low, high = [0, 0], [-1, -1]
+    for side, name in enumerate(("source", "target")):
+        if low[side] < 0:
+            raise ValueError(f"edge_index[{side}] holds the negative {name} {low[side]}; indices start at 0")
+        if high[side] >= INT32_MAX:
+            raise ValueError(f"edge_index[{side}] holds the {name} {high[side]}; indices end at {INT32_MAX - 1}")
     if num_nodes is None:
         sizes = (max(high) + 1,) * 2
     elif isinstance(num_nodes, tuple) and len(num_nodes) == 2:
@@ -54,12 +59,9 @@ def check_num_nodes(edge_index: Tensor, num_nodes: int | tuple[int, int] | None)
         if not 0 <= size <= INT32_MAX:
             raise ValueError(f"num_nodes={num_nodes!r} must lie between 0 and {INT32_MAX}")
     for side, name, size in zip((0, 1), ("source", "target"), sizes, strict=True):
-        if low[side] < 0:
-            raise ValueError(f"edge_index[{side}] holds the negative {name} {low[side]}; indices start at 0")
         if high[side] >= size:
-            raise ValueError(
-                f"edge_index[{side}] holds the {name} {high[side]}, but num_nodes={num_nodes!r} allows 0 to {size - 1}"
-            )
+            allowed = f"allows 0 to {size - 1}" if size else "allows none"
+            raise ValueError(f"edge_index[{side}] holds the {name} {high[side]}, but num_nodes={num_nodes!r} {allowed}")
     return sizes[0], sizes[1]
 
 
@@ -69,6 +71,8 @@ def check_features(name: str, x: Tensor, device: torch.device, num_rows: int, me
     if x.dtype not in DTYPES:
         allowed = ", ".join(str(dtype).removeprefix("torch.") for dtype in DTYPES)
         raise TypeError(f"{name} has dtype {x.dtype}; allowed are {allowed}")
+    if x.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, not one of layout {x.layout}")
     if x.dim() < 2:
         raise ValueError(f"{name} must have shape [..., {num_rows}, K], not {list(x.shape)}")
     if x.size(-2) != num_rows:
@@ -80,6 +84,8 @@ def check_features(name: str, x: Tensor, device: torch.device, num_rows: int, me
 def check_vector(name: str, vector: Tensor, device: torch.device, size: int, dtype: torch.dtype, meaning: str) -> None:
     if not isinstance(vector, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(vector).__name__}")
+    if vector.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, not one of layout {vector.layout}")
     if vector.dim() != 1 or vector.size(0) != size:
         raise ValueError(f"{name} must have shape [{size}], one value per {meaning}, not {list(vector.shape)}")
     if vector.dtype != dtype:

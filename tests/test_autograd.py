@@ -87,6 +87,35 @@ def test_gradients_keep_the_dtype(dtype: torch.dtype, device: str) -> None:
         assert (grad.double() - expected).norm() <= 2 * torch.finfo(dtype).eps * expected.norm()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("scale", ["row_scale", "col_scale"])
+def test_scales_that_need_a_gradient_lose_no_precision(scale: str, dtype: torch.dtype, device: str) -> None:
+    # The sum of a hub's 100,000 ones does not fit fp16; scaled, it is 1.
+    edge_index = torch.stack([torch.arange(100_000), torch.zeros(100_000, dtype=torch.long)]).to(device)
+    plan = pyg_sparse.plan(edge_index, (100_000, 1), edge_values=False)
+    x = torch.ones(100_000, 8, device=device, dtype=dtype, requires_grad=True)
+    factor = torch.full((1 if scale == "row_scale" else 100_000,), 1e-5, device=device, requires_grad=True)
+    result = pyg_sparse.spmm(plan, x, **{scale: factor})
+    assert result.dtype == dtype
+    torch.testing.assert_close(result, torch.ones_like(result))
+    grad_x, grad_factor = torch.autograd.grad(result.float().sum(), (x, factor))
+    assert grad_x.dtype == dtype
+    torch.testing.assert_close(grad_factor.sum(), torch.tensor(8e5, device=device))
+
+
+def test_autocast_takes_weights_of_another_dtype(device: str) -> None:
+    graph = FAMILIES["uniform"]
+    plan = pyg_sparse.plan(graph.edge_index.to(device), 120)
+    x = torch.randn(120, 8, device=device, dtype=torch.bfloat16)
+    weight = torch.rand(plan.num_edges, device=device, requires_grad=True)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        result = pyg_sparse.spmm(plan, x, weight)
+    assert result.dtype == torch.bfloat16
+    assert torch.equal(result, pyg_sparse.spmm(plan, x, weight.bfloat16()))
+    with pytest.raises(TypeError, match="edge_weight has dtype"):
+        pyg_sparse.spmm(plan, x, weight)
+
+
 def test_the_gradient_runs_on_the_stored_transpose(device: str) -> None:
     # Forward and backward may use different formats: the gradient must be the transpose's product, in its format.
     graph = FAMILIES["wide"]

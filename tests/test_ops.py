@@ -136,8 +136,11 @@ def test_strides(spec: FormatSpec, how: str, width: int, device: str, poisoned: 
     plan = make_plan(graph, spec, device)
     x = strided(torch.randn(graph.num_src, width, device=device, dtype=torch.float64), how)
     value = torch.randn(2 * plan.num_edges, device=device, dtype=torch.float64)[::2]
-    expected = pyg_sparse.spmm(plan, x.clone(memory_format=torch.contiguous_format), value.contiguous())
-    torch.testing.assert_close(pyg_sparse.spmm(plan, x, value), expected)
+    scale = torch.rand(graph.num_src, device=device, dtype=torch.float64)
+    edge_index = graph.edge_index.to(device)
+    for scales in ({}, {"row_scale": scale, "col_scale": scale, "self_scale": scale}):
+        expected = reference.spmm(edge_index, graph.num_dst, x, value, **scales)
+        torch.testing.assert_close(pyg_sparse.spmm(plan, x, value, **scales), expected)
     q = x.flip(0)
     torch.testing.assert_close(
         pyg_sparse.sddmm(plan, strided(q, how), x), reference.sddmm(graph.edge_index.to(device), strided(q, how), x)

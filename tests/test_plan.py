@@ -76,6 +76,9 @@ def test_num_nodes() -> None:
         (EDGES.t(), None, {}, ValueError, r"edge_index must have shape \[2, E\], not \[5, 2\]"),
         (EDGES.float().to_sparse(), None, {}, TypeError, r"edge_index must be a dense \[2, E\] tensor"),
         (EDGES - 1, None, {}, ValueError, r"edge_index\[0\] holds the negative source -1; indices start at 0"),
+        (EDGES - 9, None, {}, ValueError, r"edge_index\[0\] holds the negative source -9"),
+        (EDGES + 2**40, None, {}, ValueError, r"edge_index\[0\] holds the source 1099511627779; indices end at"),
+        (EDGES, 0, {}, ValueError, "num_nodes=0 allows none"),
         (EDGES, 3, {}, ValueError, r"edge_index\[0\] holds the source 3, but num_nodes=3 allows 0 to 2"),
         (EDGES, (4, 3), {}, ValueError, r"edge_index\[1\] holds the target 3, but num_nodes=\(4, 3\) allows 0 to 2"),
         (EDGES, 4.0, {}, TypeError, r"num_nodes=4.0 must be an int, a pair"),
@@ -92,7 +95,7 @@ def test_bad_graphs(edge_index: object, num_nodes: object, options: dict, error:
 
 def test_a_device_without_kernels() -> None:
     with pytest.raises(ValueError, match="device meta is not supported"):
-        pyg_sparse.plan(torch.empty(2, 0, dtype=torch.long, device="meta"), 3)
+        pyg_sparse.plan(torch.empty(2, 5, dtype=torch.long, device="meta"), 3)
     if not json.loads(torch.ops.pyg_sparse.build_info())["cuda"]:
         with pytest.raises(
             RuntimeError, match="pyg_sparse was built for the CPU only; rebuild it with PYG_SPARSE_CUDA=1"
@@ -107,6 +110,9 @@ X = torch.randn(4, 3)
     ("call", "error", "message"),
     [
         (lambda p: pyg_sparse.spmm(p, [1.0]), TypeError, "x must be a torch.Tensor, not list"),
+        (lambda p: pyg_sparse.spmm(EDGES, X), TypeError, "plan must be a pyg_sparse.Plan, not Tensor"),
+        (lambda p: pyg_sparse.sddmm(EDGES, X, X), TypeError, "plan must be a pyg_sparse.Plan, not Tensor"),
+        (lambda p: pyg_sparse.spmm(p, X.to_sparse()), TypeError, "x must be a dense tensor"),
         (lambda p: pyg_sparse.spmm(p, X.int()), TypeError, "x has dtype torch.int32; allowed are float64, float32"),
         (lambda p: pyg_sparse.spmm(p, X[0]), ValueError, r"x must have shape \[..., 4, K\], not \[3\]"),
         (lambda p: pyg_sparse.spmm(p, X[:3]), ValueError, "x has 3 rows, but the plan has 4 sources"),
@@ -235,6 +241,32 @@ def test_a_file_whose_indices_would_leave_the_tensors_raises(spec: FormatSpec, t
                 continue  # a wrong degree is a wrong number, not a wrong address
             with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
                 pyg_sparse.Plan.load(path)
+
+
+def test_a_file_with_padding_inside_a_row_raises(tmp_path: Path) -> None:
+    plan = pyg_sparse.plan(torch.tensor([[0, 1, 2], [0, 0, 0]]), (3, 1), format=pyg_sparse.Hyb(1, 2))
+    assert plan.forward.col.tolist() == [0, 1, 2, -1]
+    plan.save(tmp_path / "plan")
+    rewritten(tmp_path / "plan", lambda about, tensors: tensors["forward.col"].copy_(torch.tensor([0, -1, 2, 1])))
+    with pytest.raises(ValueError, match="col's padding is wrong"):
+        pyg_sparse.Plan.load(tmp_path / "plan")
+
+
+def test_a_plan_made_for_inference_can_train(tmp_path: Path) -> None:
+    with torch.inference_mode():
+        made = pyg_sparse.plan(EDGES)
+        made.save(tmp_path / "plan")
+        loaded = pyg_sparse.Plan.load(tmp_path / "plan")
+    for plan in (made, loaded):
+        x, weight = X.clone().requires_grad_(), torch.rand(5, requires_grad=True)
+        pyg_sparse.spmm(plan, x, weight).sum().backward()
+        assert x.grad is not None
+
+
+def test_a_saved_file_has_the_usual_permissions(saved: Path) -> None:
+    plain = saved.with_name("plain")
+    plain.write_text("")
+    assert saved.stat().st_mode == plain.stat().st_mode
 
 
 def test_a_file_of_another_version_or_with_other_sizes_raises(saved: Path) -> None:

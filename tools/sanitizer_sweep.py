@@ -26,9 +26,16 @@ def main() -> None:
             plan = pyg_sparse.plan(graph.edge_index.cuda(), (graph.num_src, graph.num_dst), format=spec)
             for i, dtype in enumerate((torch.float64, torch.float32, torch.bfloat16, torch.float16)):
                 for width in WIDTHS[i % 2 :: 2]:
-                    x = torch.randn(graph.num_src, width, device="cuda").to(dtype).requires_grad_()
+                    # Rows one element apart from where vector loads could start, half of the time.
+                    wide = torch.randn(graph.num_src, width + width // 8 % 2, device="cuda").to(dtype)
+                    x = wide[:, :width].detach().requires_grad_()
                     value = torch.randn(plan.num_edges, device="cuda").to(dtype).requires_grad_()
                     implicit, explicit = pyg_sparse.spmm(plan, x, reduce="mean"), pyg_sparse.spmm(plan, x, value)
+                    if graph.num_src == graph.num_dst:
+                        scale = torch.rand(
+                            graph.num_src, device="cuda", dtype=torch.promote_types(dtype, torch.float32)
+                        )
+                        implicit = implicit + pyg_sparse.spmm(plan, x, col_scale=scale, self_scale=scale)
                     (implicit.float().sum() + explicit.float().square().sum()).backward()
         torch.cuda.synchronize()
         print(name, "done", flush=True)

@@ -1,5 +1,5 @@
 // The sum over one run of entries, shared by every format: K in blocks of accumulators that stay in registers, and a
-// prefetch of the x rows a few entries ahead (design.md section 6).
+// prefetch of the x rows a few entries ahead.
 #pragma once
 
 #include <algorithm>

@@ -71,7 +71,8 @@ int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream
     };
     constexpr int kVec = kFullVec<T>;
     const int64_t n = items(a), k = args.k, size = sizeof(T);
-    const bool vectors = k % kVec == 0 && aligned(args.x, args.ldx * size) && aligned(args.out, k * size);
+    const bool vectors = k % kVec == 0 && aligned(args.x, args.ldx * size) && aligned(args.out, k * size) &&
+                         (!args.self_scale || aligned(args.self, args.ldself * size));
     if (vectors && k <= 2 * kVec) return launch_rows<T, true, kVec, 2>(n, nnz, k, run);
     if (vectors) return launch_rows<T, true, kVec, 8>(n, nnz, k, run);
     if (k == 1) return launch_rows<T, false, 1, 1>(n, nnz, k, run);

@@ -71,8 +71,7 @@ Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
     return out;
   }
 #endif
-  const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(1, args.k));
-  torch::stable::parallel_for(0, args.rows, grain,
+  torch::stable::parallel_for(0, args.rows, rows_per_thread(args.k),
                               [&](int64_t first, int64_t last) { cpu::scale_rows(args, first, last); });
   return out;
 }

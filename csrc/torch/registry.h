@@ -21,6 +21,12 @@ using torch::stable::Tensor;
 // The CUDA stream that torch is using on this device.
 void* current_stream(int32_t device_index);
 
+// Fewest rows or entries of width k that are worth a thread of their own.
+inline int64_t rows_per_thread(int64_t k) {
+  constexpr int64_t kElementsPerThread = 1 << 15;
+  return std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, k));
+}
+
 // A format seen through its tensors: what the operators need to know, and how to run it.
 struct FormatOps {
   const char* name;
@@ -37,7 +43,6 @@ bool register_format(const FormatOps& ops);
 class LayoutReader {
  public:
   LayoutReader(const char* format, const std::vector<Tensor>& layout, size_t expected);
-  const Tensor& at(size_t i) const { return layout_[i]; }
   int64_t size(size_t i) const { return layout_[i].size(0); }
   const int32_t* int32(size_t i) const { return static_cast<const int32_t*>(typed(i, ScalarType::Int)); }
   const int64_t* int64(size_t i) const { return static_cast<const int64_t*>(typed(i, ScalarType::Long)); }

@@ -25,9 +25,7 @@ void for_item_ranges(const View& a, int64_t k, const Body& body) {
     }
     return low;
   };
-  constexpr int64_t kElementsPerThread = 1 << 15;
-  const int64_t grain = std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, k));
-  torch::stable::parallel_for(0, cost_before(count), grain,
+  torch::stable::parallel_for(0, cost_before(count), rows_per_thread(k),
                               [&](int64_t begin, int64_t end) { body(first_item_at(begin), first_item_at(end)); });
 }
 
@@ -44,7 +42,7 @@ void run_spmm(const View& a, [[maybe_unused]] int64_t nnz, const SpmmArgs& args,
   }
 #endif
   for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, args, first, last); });
-  torch::stable::parallel_for(0, shared.count, 1024,
+  torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),
                               [&](int64_t first, int64_t last) { cpu::combine(shared, args, first, last); });
   static_cast<void>(out);
 }

@@ -1,4 +1,4 @@
-// sort_by_key: the CPU's stable counting sort. On CUDA, torch's radix sort does this work (pyg_sparse/formats/sort.py).
+// sort_by_key: the CPU's stable counting sort. On CUDA, torch's radix sort does this work (pyg_sparse/formats/rows.py).
 #include "pyg_sparse/sort.h"
 
 #include <limits>

@@ -13,13 +13,15 @@ from pyg_sparse.formats.base import FormatSpec, SparseMatrix
 from pyg_sparse.formats.checks import in_range, is_index, is_pointer, positive, require
 from pyg_sparse.formats.rows import Rows, sort_by_key
 
+MAX_PARTITIONS = 1024  # each has a segment of every row
+
 
 @dataclass(frozen=True)
 class Hyb(FormatSpec):
     """hyb(c, k): in each of ``c`` column partitions, a row goes to the bucket of its length.
 
     Args:
-        c: number of column partitions of equal width.
+        c: number of column partitions of equal width, at most 1024; never more than there are columns.
         k: exponent of the widest bucket: bucket b holds rows of up to ``2**b`` entries, b = 0 ... k, and longer
             rows are cut into several of ``2**k``. None: the next power of two of the mean row length in a
             partition.
@@ -31,7 +33,9 @@ class Hyb(FormatSpec):
 
     def __post_init__(self) -> None:
         positive("c", self.c)
-        if self.k is not None and (not isinstance(self.k, int) or not 0 <= self.k <= 20):
+        if self.c > MAX_PARTITIONS:
+            raise ValueError(f"c={self.c!r} must be at most {MAX_PARTITIONS}")
+        if self.k is not None and (type(self.k) is not int or not 0 <= self.k <= 20):
             raise ValueError(f"k={self.k!r} must be None or an int from 0 to 20")
 
     def build(self, rows: Rows) -> HybMatrix:
@@ -110,6 +114,10 @@ class HybMatrix(SparseMatrix):
         require(is_index(self.row, ell_rows, 0, self.num_rows), "row")
         require(is_index(self.partial, ell_rows, -1, self.num_partials), "partial")
         require(is_index(self.col, self.col.numel(), -1, self.num_cols), "col")
+        starts = torch.zeros(self.col.numel() + 1, dtype=torch.bool, device=self.device)
+        starts[self._ell_start()] = True
+        after_pad = (self.col[:-1] < 0) & ~starts[1 : self.col.numel()]
+        require(not bool((after_pad & (self.col[1:] >= 0)).any()), "col's padding")
         require(int((self.col >= 0).sum()) == self.nnz, "the number of entries")
         require(is_index(self.shared_row, self.shared_row.numel(), 0, self.num_rows), "shared_row")
         require(is_pointer(self.shared_ptr, self.num_partials), "shared_ptr")
@@ -121,6 +129,12 @@ class HybMatrix(SparseMatrix):
         row = torch.repeat_interleave(self.row.long(), width, output_size=self.col.numel())
         position = (self.col >= 0).nonzero().flatten()
         return row[position], self.col[position].long(), position
+
+    def _ell_start(self) -> Tensor:
+        """int64 ``[ELL rows]``: position of each ELL row's first entry."""
+        rows_in_bucket = pad(self.bucket[:, 0], (0, 1), value=self.row.numel()).diff()
+        width = torch.repeat_interleave(self.bucket[:, 2], rows_in_bucket, output_size=self.row.numel())
+        return width.cumsum(0) - width
 
     def stats(self) -> dict[str, Any]:
         rows_in_bucket = pad(self.bucket[:, 0], (0, 1), value=self.row.numel()).diff()

@@ -40,6 +40,7 @@ def pyg_path_reason(conv: MessagePassing, base: type, x: Tensor) -> str | None:
         if getattr(cls, name) is not getattr(base, name) or name in conv.__dict__:
             return f"{name!r} is overridden"
     # PyG replaces `propagate` by one it generates; a class's own it keeps under both names.
-    if cls._orig_propagate is cls._jinja_propagate and cls._orig_propagate is not MessagePassing.propagate:
+    own_propagate = cls._orig_propagate is cls._jinja_propagate and cls._orig_propagate is not MessagePassing.propagate
+    if own_propagate or "propagate" in conv.__dict__:
         return "'propagate' is overridden"
     return None

@@ -150,5 +150,7 @@ class GCNConv(torch_geometric.nn.GCNConv):
                     f"edge_weight must hold one value per edge, shape [{plan.num_edges}] "
                     f"(got {list(edge_weight.shape)})"
                 )
+            if edge_weight.device != plan.device:
+                raise ValueError(f"edge_weight is on {edge_weight.device}, but the graph is on {plan.device}")
             edge_weight = edge_weight.view(-1)
         return plan, edge_weight

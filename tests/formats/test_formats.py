@@ -120,6 +120,8 @@ def test_hyb_default_k_is_the_mean_degree(mean: int, k: int) -> None:
         (lambda: Hyb(c=0), r"c=0 must be"),
         (lambda: Hyb(k=21), r"k=21 must be None or an int from 0 to 20"),
         (lambda: Hyb(k=-1), r"k=-1 must be"),
+        (lambda: Hyb(k=True), r"k=True must be"),
+        (lambda: Hyb(c=10**9), r"c=1000000000 must be at most 1024"),
     ],
 )
 def test_bad_parameters(make: object, message: str) -> None:
