@@ -6,11 +6,14 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+import pyg_sparse.cache
+from pyg_sparse import Plan
 from pyg_sparse.formats import SPECS, FormatSpec
 
 DATA = Path(os.environ.get("PYG_SPARSE_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -33,6 +36,20 @@ def data_root() -> Path:
     if not DATA.is_dir():
         pytest.skip(f"no data folder: set PYG_SPARSE_DATA or put the data in {DATA}")
     return DATA
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that the cache builds during the test, oldest first."""
+    plans: list[Plan] = []
+    build = pyg_sparse.cache.plan
+
+    def recording_plan(*args: Any, **kwargs: Any) -> Plan:
+        plans.append(build(*args, **kwargs))
+        return plans[-1]
+
+    monkeypatch.setattr(pyg_sparse.cache, "plan", recording_plan)
+    return plans
 
 
 @pytest.fixture

@@ -16,20 +16,6 @@ def edge_index(device):
     return torch.tensor(EDGES, device=device)
 
 
-@pytest.fixture
-def built(monkeypatch):
-    """The plans built during the test, oldest first."""
-    plans = []
-    build = pyg_sparse.cache.plan
-
-    def counting_plan(*args, **kwargs):
-        plans.append(build(*args, **kwargs))
-        return plans[-1]
-
-    monkeypatch.setattr(pyg_sparse.cache, "plan", counting_plan)
-    return plans
-
-
 def edges(plan):
     return plan.edge_index().tolist()
 

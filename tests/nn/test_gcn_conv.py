@@ -88,20 +88,6 @@ def assert_same(actual, expected, atol=1e-10, rtol=1e-10):
         )
 
 
-@pytest.fixture
-def built(monkeypatch):
-    """The plans built during the test, oldest first."""
-    plans = []
-    build = pyg_sparse.cache.plan
-
-    def counting_plan(*args, **kwargs):
-        plans.append(build(*args, **kwargs))
-        return plans[-1]
-
-    monkeypatch.setattr(pyg_sparse.cache, "plan", counting_plan)
-    return plans
-
-
 @pytest.mark.parametrize("batch", [(), (3,)], ids=["2d", "3d"])
 @pytest.mark.parametrize(("in_channels", "out_channels"), [(7, 3), (3, 7)], ids=["narrowing", "widening"])
 @pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
