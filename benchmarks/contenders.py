@@ -9,16 +9,23 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 import pyg_sparse
-from benchmarks import cusparse
+from benchmarks import cusparse, cusparse_spmv
+from benchmarks.external import Library, Rival
+from benchmarks.external import load as load_libraries
 from benchmarks.graphs import Graph, Matrix
 from benchmarks.results import OURS
 from benchmarks.timing import elapsed_ms
+from pyg_sparse import Plan
 from pyg_sparse.formats import SPECS, FormatSpec, Hyb
+
+P = TypeVar("P")  # the operator's problem
 
 SCATTER_LIMIT = 8 << 30
 
@@ -31,6 +38,10 @@ class Problem:
     direction: str
     x: Tensor
     weight: Tensor | None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.x.dtype
 
     @property
     def matrix(self) -> Matrix:
@@ -49,32 +60,51 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prepared:
-    """`structure_bytes` are those of the matrix, of a workspace and of an output made in advance."""
+    """`structure_bytes` are those of the matrix, of a workspace and of an output made in advance.
+
+    `arrange` brings a result into the order of the reference, for its check; it is not part of the time.
+    """
 
     run: Callable[[], Tensor]
     preprocess_ms: float | None
     structure_bytes: int
+    arrange: Callable[[Tensor], Tensor] = lambda out: out
 
 
 @dataclass(frozen=True)
-class Contender:
+class Contender(Generic[P]):
     impl: str
     format: str
-    prepare: Callable[[Problem], AbstractContextManager[Prepared]]
+    prepare: Callable[[P], AbstractContextManager[Prepared]]
 
 
-def ours(formats: list[str], hyb: list[int]) -> list[Contender]:
-    """The library with each format; `hyb` gives the partition counts to try."""
-    specs: dict[str, str | FormatSpec] = {}
+def specs(formats: list[str], hyb: list[int]) -> dict[str, str | FormatSpec]:
+    """The formats by label; `hyb` gives the partition counts to try."""
+    found: dict[str, str | FormatSpec] = {}
     for name in formats:
         if name == "hyb":
-            specs |= {f"hyb(c={c})": Hyb(c) for c in hyb}
+            found |= {f"hyb(c={c})": Hyb(c) for c in hyb}
         else:
-            specs[name] = name if name == "auto" else SPECS[name]()
-    return [Contender(OURS, label, partial(_ours, spec)) for label, spec in specs.items()]
+            found[name] = name if name == "auto" else SPECS[name]()
+    return found
 
 
-def rivals(names: list[str]) -> list[Contender]:
+def planned(graph: Graph, spec: str | FormatSpec, edge_values: bool) -> tuple[Plan, float]:
+    """The graph's plan in a format and the time it took to build, once for all problems on the graph."""
+    key = spec, edge_values
+    if key not in graph.plans:
+        nodes = (graph.num_src, graph.num_dst)
+        build = partial(pyg_sparse.plan, graph.edge_index, nodes, format=spec, edge_values=edge_values)
+        graph.plans[key] = elapsed_ms(build, graph.edge_index.device)
+    return graph.plans[key]
+
+
+def ours(formats: list[str], hyb: list[int]) -> list[Contender[Problem]]:
+    """The library with each format."""
+    return [Contender(OURS, label, partial(_ours, spec)) for label, spec in specs(formats, hyb).items()]
+
+
+def rivals(names: list[str]) -> list[Contender[Problem]]:
     found = []
     for name in names:
         if name == "torch":
@@ -83,38 +113,57 @@ def rivals(names: list[str]) -> list[Contender]:
                 for bits, dtype in (("int64", torch.int64), ("int32", torch.int32))
             ]
         elif name == "cusparse":
-            found += [Contender("cuSPARSE", a, partial(_cusparse, a)) for a in cusparse.ALGORITHMS]
+            spmm = cusparse.CusparseSpmm
+            found += [Contender("cuSPARSE", a, partial(_cusparse, spmm, a)) for a in spmm.algorithms]
+        elif name == "spmv":
+            spmv = cusparse_spmv.CusparseSpmv
+            found += [Contender("cuSPARSE SpMV", a, partial(_cusparse, spmv, a)) for a in spmv.algorithms]
         elif name == "scipy":
             found.append(Contender("scipy", "csr int32", _scipy))
         elif name == "scatter":
             found.append(Contender("PyG gather-scatter", "edge_index", _scatter))
         else:
-            raise ValueError(f"unknown rival {name}: expected torch, cusparse, scipy or scatter")
+            raise ValueError(f"unknown rival {name}: expected torch, cusparse, spmv, scipy or scatter")
     return found
+
+
+def external(folder: Path) -> list[Contender[Problem]]:
+    """The SpMM variants of the rivals' shared libraries in a folder."""
+    return [
+        Contender(library.name, own_name, partial(_external, library, variant))
+        for library in load_libraries(folder)
+        for own_name, variant in library.variants_of("spmm").items()
+    ]
 
 
 @contextmanager
 def _ours(spec: str | FormatSpec, problem: Problem) -> Iterator[Prepared]:
-    graph, with_values = problem.graph, problem.weight is not None
-    if (spec, with_values) not in graph.plans:
-        nodes = (graph.num_src, graph.num_dst)
-        build = partial(pyg_sparse.plan, graph.edge_index, nodes, format=spec, edge_values=with_values)
-        graph.plans[spec, with_values] = elapsed_ms(build, problem.x.device)
-    plan, build_ms = graph.plans[spec, with_values]
+    plan, build_ms = planned(problem.graph, spec, edge_values=problem.weight is not None)
     directed = plan if problem.direction == "fwd" else plan.t()
     run = partial(pyg_sparse.spmm, directed, problem.x, problem.weight)
     yield Prepared(run, build_ms, plan.num_bytes())
 
 
 @contextmanager
-def _cusparse(algorithm: str, problem: Problem) -> Iterator[Prepared]:
+def _cusparse(product: type[cusparse.CusparseSpmm], algorithm: str, problem: Problem) -> Iterator[Prepared]:
     matrix, out = problem.matrix, problem.new_out()
-    make = partial(cusparse.CusparseSpmm, matrix.rowptr, matrix.col, problem.values(), problem.x, out, algorithm)
+    make = partial(product, matrix.rowptr, matrix.col, problem.values(), problem.x, out, algorithm)
     spmm, preprocess_ms = elapsed_ms(make, problem.x.device)
     try:
         yield Prepared(spmm, preprocess_ms, spmm.nbytes)
     finally:
         spmm.close()
+
+
+@contextmanager
+def _external(library: Library, variant: str, problem: Problem) -> Iterator[Prepared]:
+    matrix, out, k = problem.matrix, problem.new_out(), problem.x.size(1)
+    make = partial(
+        Rival, library, variant, matrix.rowptr, matrix.col, problem.values(), matrix.num_cols, k, problem.dtype
+    )
+    rival, preprocess_ms = elapsed_ms(make, problem.x.device)
+    with rival:
+        yield Prepared(partial(rival.spmm, problem.x, out), preprocess_ms, rival.nbytes + out.nbytes)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import tables
+from benchmarks import suite_tables, tables
 from benchmarks.results import ROOT, Meta, Row, read
 
 DOCUMENTS = (ROOT.parent / "README.md", ROOT.parent / "docs" / "benchmarks.md")
@@ -22,7 +22,11 @@ RESULTS = ROOT / "results"
 KINDS: dict[str, tuple[str, Callable[[Meta, Sequence[Row]], str]]] = {
     "epoch": ("epoch.json", tables.epoch),
     "spmm": ("spmm.json", tables.spmm),
-    "spmm-detail": ("spmm.json", tables.spmm_detail),
+    "spmm-detail": ("spmm.json", tables.detail),
+    "sddmm": ("sddmm.json", tables.sddmm),
+    "sddmm-detail": ("sddmm.json", tables.detail),
+    "suite": ("suite.json", suite_tables.suite),
+    "suite-detail": ("suite.json", suite_tables.suite_detail),
 }
 _MARKER = re.compile(r"(<!-- table:([\w-]+)-(\w+) -->\n)(.*?)(<!-- /table -->)", re.DOTALL)
 

@@ -41,6 +41,9 @@ def command(module: str, argv: Sequence[str]) -> str:
         if option in words:
             at = words.index(option)
             del words[at : at + 2]
+    if "--external" in words:
+        at = words.index("--external") + 1
+        words[at] = Path(words[at]).resolve().name
     words = [f"{kind}{colon}{Path(path).name}" for kind, colon, path in (word.partition(":") for word in words)]
     return shlex.join(["python", "-m", module, *words])
 

@@ -52,6 +52,17 @@ def time_cuda_graph(fn: Callable[[], Any], repeats: int = 20, calls: int = 10) -
     return [sample / calls for sample in time_cuda(graph.replay, warmup=2, repeats=repeats)]
 
 
+def time_host(fn: Callable[[], Any], calls: int) -> float:
+    """Time the host takes for a call when it waits for no result: a loop of calls, divided by their number.
+
+    A device's queue holds about a thousand launches; with more than that waiting, the device's time would show.
+    """
+    start = time.perf_counter()
+    for _ in range(calls):
+        fn()
+    return (time.perf_counter() - start) * 1e3 / calls
+
+
 def elapsed_ms(fn: Callable[[], Any], device: torch.device) -> tuple[Any, float]:
     """The result and the wall-clock time of a single call, device work included."""
     _synchronize(device)

@@ -17,8 +17,8 @@ def _(*args: Any) -> Tensor:
 
 @torch.library.register_fake("pyg_sparse::sddmm")
 def _(*args: Any) -> Tensor:
-    num_edges, q = args[8], args[9]
-    return q.new_empty(num_edges)
+    num_edges, heads, q = args[8:11]
+    return q.new_empty(num_edges, heads)
 
 
 def _keep(ctx: Any, layout: list[Tensor], t_layout: list[Tensor], **operands: Tensor | None) -> None:
@@ -35,47 +35,43 @@ def _kept(ctx: Any) -> tuple[list[Tensor], list[Tensor], dict[str, Tensor]]:
 
 def _spmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials, ctx.num_rows, ctx.num_cols = inputs[:8]
-    x, value, row_scale, col_scale, self_scale = inputs[8:]
-    # x is needed for the gradient in value alone.
+    x, value, row_scale, col_scale, self_scale, bias, relu = inputs[8:]
+    ctx.heads = value.size(1) if value is not None and value.dim() == 2 else 1
+    ctx.bias_dtype = None if bias is None else bias.dtype
+    # x is needed for the gradient in value alone, and the output for relu's, which is 0 where the output is.
     ctx.value_needs_grad = value is not None and value.requires_grad
     _keep(
         ctx, layout, t_layout,
         x=x if ctx.value_needs_grad else None, value=value,
-        row_scale=row_scale, col_scale=col_scale, self_scale=self_scale,
+        row_scale=row_scale, col_scale=col_scale, self_scale=self_scale, out=output if relu else None,
     )  # fmt: skip
 
 
 def _spmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     layout, t_layout, kept = _kept(ctx)
     value, row_scale, col_scale = kept["value"], kept["row_scale"], kept["col_scale"]
-    grad_x = grad_value = None
+    grad_x = grad_value = grad_bias = None
+    if kept["out"] is not None:
+        grad = torch.ops.aten.threshold_backward(grad, kept["out"], 0)
     if ctx.needs_input_grad[8]:
         grad_x = torch.ops.pyg_sparse.spmm(
             ctx.t_format, t_layout, ctx.t_partials, ctx.format, layout, ctx.partials,
-            ctx.num_cols, ctx.num_rows, grad, value, col_scale, row_scale, kept["self_scale"],
+            ctx.num_cols, ctx.num_rows, grad, value, col_scale, row_scale, kept["self_scale"], None, False,
         )  # fmt: skip
     if ctx.needs_input_grad[9]:
         grad_value = torch.ops.pyg_sparse.sddmm(
             ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials,
-            ctx.num_rows, ctx.num_cols, value.size(0), grad, kept["x"], row_scale, col_scale,
-        )  # fmt: skip
+            ctx.num_rows, ctx.num_cols, value.size(0), ctx.heads, grad, kept["x"], row_scale, col_scale,
+        ).view_as(value)  # fmt: skip
+    if ctx.needs_input_grad[13]:
+        grad_bias = grad.sum(0, dtype=ctx.bias_dtype)
     return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None,
-            grad_x, grad_value, None, None, None)  # fmt: skip
+            grad_x, grad_value, None, None, None, grad_bias, None)  # fmt: skip
 
 
 def _sddmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    (
-        ctx.format,
-        layout,
-        ctx.partials,
-        ctx.t_format,
-        t_layout,
-        ctx.t_partials,
-        ctx.num_rows,
-        ctx.num_cols,
-        _,
-    ) = inputs[:9]
-    q, k, row_scale, col_scale = inputs[9:]
+    ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials, ctx.num_rows, ctx.num_cols = inputs[:8]
+    q, k, row_scale, col_scale = inputs[10:]
     _keep(ctx, layout, t_layout, q=q, k=k, row_scale=row_scale, col_scale=col_scale)
 
 
@@ -83,17 +79,17 @@ def _sddmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     layout, t_layout, kept = _kept(ctx)
     row_scale, col_scale = kept["row_scale"], kept["col_scale"]
     grad_q = grad_k = None
-    if ctx.needs_input_grad[9]:
+    if ctx.needs_input_grad[10]:
         grad_q = torch.ops.pyg_sparse.spmm(
             ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials,
-            ctx.num_rows, ctx.num_cols, kept["k"], grad, row_scale, col_scale, None,
+            ctx.num_rows, ctx.num_cols, kept["k"], grad, row_scale, col_scale, None, None, False,
         )  # fmt: skip
-    if ctx.needs_input_grad[10]:
+    if ctx.needs_input_grad[11]:
         grad_k = torch.ops.pyg_sparse.spmm(
             ctx.t_format, t_layout, ctx.t_partials, ctx.format, layout, ctx.partials,
-            ctx.num_cols, ctx.num_rows, kept["q"], grad, col_scale, row_scale, None,
+            ctx.num_cols, ctx.num_rows, kept["q"], grad, col_scale, row_scale, None, None, False,
         )  # fmt: skip
-    return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None, None,
+    return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None, None, None,
             grad_q, grad_k, None, None)  # fmt: skip
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from pyg_sparse.plan import Plan
-from pyg_sparse.validate import check_features, check_vector
+from pyg_sparse.validate import check_edge_weight, check_features, check_vector
 
 REDUCTIONS = ("sum", "mean")
 
@@ -20,24 +23,30 @@ def spmm(
     row_scale: Tensor | None = None,
     col_scale: Tensor | None = None,
     self_scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    relu: bool = False,
 ) -> Tensor:
     r"""Aggregates the features of every target's in-neighbours.
 
     .. math::
-        y_i = r_i \sum_{e: j \to i} w_e c_j x_j + s_i x_i
+        y_i = \sigma \left( r_i \sum_{e: j \to i} w_e c_j x_j + s_i x_i + b \right)
 
-    with edge weights :math:`w`, row scale :math:`r`, column scale :math:`c` and self scale :math:`s`; those not
-    given are 1, and 0 for :math:`s`. Sums are fp32 for fp16, bf16 and fp32 features and fp64 for fp64. The result
-    repeats bit for bit. Differentiable any number of times in ``x``, ``edge_weight`` and the scales.
+    with edge weights :math:`w`, row scale :math:`r`, column scale :math:`c`, self scale :math:`s` and bias :math:`b`;
+    those not given are 1, and 0 for :math:`s` and :math:`b`. :math:`\sigma` is the identity, or ``relu``. Sums are
+    fp32 for fp16, bf16 and fp32 features and fp64 for fp64. The result repeats bit for bit. Differentiable any number
+    of times in ``x``, ``edge_weight``, the scales and the bias.
 
     Args:
         plan: the graph.
         x: ``[..., num_src, K]``, fp64, fp32, bf16 or fp16, any strides.
-        edge_weight: ``[E]`` of x's dtype (under autocast, any), in the order of the plan's ``edge_index``.
+        edge_weight: ``[E]`` of x's dtype (under autocast, any), in the order of the plan's ``edge_index``; or
+            ``[E, H]``, a weight for each of ``H`` heads, and x is then ``[num_src, H, K]``.
         reduce: ``"sum"``, or ``"mean"``: the sum divided by the number of in-edges (0 where there are none).
         row_scale: ``[num_dst]``, fp64 for fp64 features and fp32 otherwise.
-        col_scale: ``[num_src]``, the same.
+        col_scale: ``[num_src]``, the same. bf16 features may be rounded once more after their scaling.
         self_scale: ``[num_dst]``, the same; needs as many sources as targets.
+        bias: ``[K]``, the same dtype (under autocast, any).
+        relu: set what is negative to 0.
 
     Returns:
         ``[..., num_dst, K]`` of x's dtype.
@@ -46,7 +55,8 @@ def spmm(
         TypeError, ValueError: an argument does not fit the plan; the message says how.
     """
     _check_plan(plan)
-    check_features("x", x, plan.device, plan.num_src, "sources")
+    heads = isinstance(edge_weight, Tensor) and edge_weight.dim() == 2
+    check_features("x", x, plan.device, plan.num_src, "sources", heads=heads)
     scale_dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce={reduce!r} must be one of {', '.join(REDUCTIONS)}")
@@ -54,7 +64,7 @@ def spmm(
         _need_edge_values(plan, "edge_weight")
         if torch.is_autocast_enabled(x.device.type) and isinstance(edge_weight, Tensor):
             edge_weight = edge_weight.to(x.dtype)  # autocast lowers x, but not the weights, on the way here
-        check_vector("edge_weight", edge_weight, plan.device, plan.num_edges, x.dtype, "edge")
+        check_edge_weight(edge_weight, plan.device, plan.num_edges, x)
     if row_scale is not None:
         check_vector("row_scale", row_scale, plan.device, plan.num_dst, scale_dtype, "target")
     if col_scale is not None:
@@ -65,52 +75,59 @@ def spmm(
                 f"self_scale needs as many sources as targets; the plan has {plan.num_src} and {plan.num_dst}"
             )
         check_vector("self_scale", self_scale, plan.device, plan.num_dst, scale_dtype, "target")
+    if bias is not None:
+        if torch.is_autocast_enabled(x.device.type) and isinstance(bias, Tensor):
+            bias = bias.to(scale_dtype)
+        check_vector("bias", bias, plan.device, x.size(-1), scale_dtype, "feature")
 
-    if x.dim() > 2:  # one product for all batches: they become columns
-        nodes_first = x.movedim(-2, 0)
-        flat = spmm(
-            plan,
-            nodes_first.flatten(1),
-            edge_weight,
-            reduce=reduce,
-            row_scale=row_scale,
-            col_scale=col_scale,
-            self_scale=self_scale,
-        )
-        return flat.unflatten(1, nodes_first.shape[1:]).movedim(0, -2)
+    shape = x.shape
+    if x.dim() > 2:  # one product for all heads or batches: they become columns
+        x = x.flatten(1) if heads else x.movedim(-2, 0).flatten(1)
+        if bias is not None:
+            bias = bias.repeat(x.size(1) // max(bias.numel(), 1))
 
     if reduce == "mean":
         inverse = plan.in_degree.clamp(min=1).to(scale_dtype).reciprocal()
         row_scale = inverse if row_scale is None else row_scale * inverse
 
-    # The operator has no gradient in its scales: those that need one are multiplied by torch.
-    before = after = add = None
-    if torch.is_grad_enabled() and any(s is not None and s.requires_grad for s in (row_scale, col_scale, self_scale)):
-        if x.dtype in (torch.bfloat16, torch.float16):  # between the steps, sums keep the accumulator's precision
-            weight = None if edge_weight is None else edge_weight.float()
-            wide = spmm(plan, x.float(), weight, row_scale=row_scale, col_scale=col_scale, self_scale=self_scale)
-            return wide.to(x.dtype)
-        if col_scale is not None and col_scale.requires_grad:
-            before, col_scale = col_scale, None
-        if row_scale is not None and row_scale.requires_grad:
-            after, row_scale = row_scale, None
-        if self_scale is not None and (self_scale.requires_grad or after is not None or before is not None):
-            add, self_scale = self_scale, None
-    out = torch.ops.pyg_sparse.spmm(
-        plan.forward.name,
-        plan.forward.layout,
-        plan.forward.num_partials,
-        plan.backward.name,
-        plan.backward.layout,
-        plan.backward.num_partials,
-        plan.num_dst,
-        plan.num_src,
-        x if before is None else _scaled(x, before),
-        edge_weight,
-        row_scale,
-        col_scale,
-        self_scale,
+    scales = (row_scale, col_scale, self_scale)
+    if torch.is_grad_enabled() and any(scale is not None and scale.requires_grad for scale in scales):
+        out = _with_gradients_of_scales(plan, x, edge_weight, *scales)
+        if bias is not None:
+            out = (out + bias).to(x.dtype)
+        if relu:
+            out = out.relu()
+    else:
+        out = call(torch.ops.pyg_sparse.spmm.default, plan, x, edge_weight, *scales, bias, relu)
+    if len(shape) == 2:
+        return out
+    return (
+        out.view(plan.num_dst, *shape[1:]) if heads else out.view(plan.num_dst, *shape[:-2], shape[-1]).movedim(0, -2)
     )
+
+
+def _with_gradients_of_scales(
+    plan: Plan,
+    x: Tensor,
+    edge_weight: Tensor | None,
+    row_scale: Tensor | None,
+    col_scale: Tensor | None,
+    self_scale: Tensor | None,
+) -> Tensor:
+    """The operator has no gradient in its scales: those that need one are multiplied by torch."""
+    if x.dtype in (torch.bfloat16, torch.float16):  # between the steps, sums keep the accumulator's precision
+        weight = None if edge_weight is None else edge_weight.float()
+        return _with_gradients_of_scales(plan, x.float(), weight, row_scale, col_scale, self_scale).to(x.dtype)
+    before = after = add = None
+    if col_scale is not None and col_scale.requires_grad:
+        before, col_scale = col_scale, None
+    if row_scale is not None and row_scale.requires_grad:
+        after, row_scale = row_scale, None
+    if self_scale is not None and (self_scale.requires_grad or after is not None or before is not None):
+        add, self_scale = self_scale, None
+    scaled = x if before is None else _scaled(x, before)
+    scales = (row_scale, col_scale, self_scale)
+    out = call(torch.ops.pyg_sparse.spmm.default, plan, scaled, edge_weight, *scales, None, False)
     if after is not None:
         out = _scaled(out, after)
     if add is not None:
@@ -123,40 +140,43 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
 
     Args:
         plan: the graph, made with ``edge_values=True``.
-        q: ``[num_dst, K]``, fp64, fp32, bf16 or fp16, any strides.
-        k: ``[num_src, K]`` of q's dtype.
+        q: ``[num_dst, K]``, or ``[num_dst, H, K]`` for ``H`` heads; fp64, fp32, bf16 or fp16, any strides.
+        k: ``[num_src, K]`` or ``[num_src, H, K]``, of q's dtype.
 
     Returns:
-        ``[E]`` of q's dtype, in the order of the plan's ``edge_index``. Differentiable any number of times.
+        ``[E]`` or ``[E, H]`` of q's dtype, in the order of the plan's ``edge_index``. Differentiable any number of
+        times.
 
     Raises:
         TypeError, ValueError: an argument does not fit the plan; the message says how.
     """
     _check_plan(plan)
     _need_edge_values(plan, "sddmm")
-    check_features("q", q, plan.device, plan.num_dst, "targets")
-    check_features("k", k, plan.device, plan.num_src, "sources")
-    if q.dim() != 2 or k.dim() != 2:
-        raise ValueError(f"q and k must have 2 dimensions, not {q.dim()} and {k.dim()}")
+    heads = isinstance(q, Tensor) and q.dim() == 3
+    check_features("q", q, plan.device, plan.num_dst, "targets", heads=heads)
+    check_features("k", k, plan.device, plan.num_src, "sources", heads=heads)
+    if q.dim() not in (2, 3) or q.dim() != k.dim():
+        raise ValueError(f"q and k must both have 2 or both 3 dimensions, not {q.dim()} and {k.dim()}")
     if q.dtype != k.dtype:
         raise TypeError(f"q has dtype {q.dtype} and k {k.dtype}; they must be the same")
-    if q.size(1) != k.size(1):
-        raise ValueError(f"q has width {q.size(1)} and k {k.size(1)}; they must be the same")
-    return torch.ops.pyg_sparse.sddmm(
-        plan.forward.name,
-        plan.forward.layout,
-        plan.forward.num_partials,
-        plan.backward.name,
-        plan.backward.layout,
-        plan.backward.num_partials,
-        plan.num_dst,
-        plan.num_src,
-        plan.num_edges,
-        q,
-        k,
-        None,
-        None,
-    )
+    if q.shape[1:] != k.shape[1:]:
+        shapes = f"{list(q.shape[1:])} and k {list(k.shape[1:])}" if heads else f"{q.size(1)} and k {k.size(1)}"
+        raise ValueError(f"q has width {shapes}; they must be the same")
+    if not heads:
+        return call(torch.ops.pyg_sparse.sddmm.default, plan, plan.num_edges, 1, q, k, None, None).squeeze(1)
+    if q.size(1) == 0:
+        return q.new_empty(plan.num_edges, 0)
+    operator = torch.ops.pyg_sparse.sddmm.default
+    return call(operator, plan, plan.num_edges, q.size(1), q.flatten(1), k.flatten(1), None, None)
+
+
+def call(operator: Any, plan: Plan, *args: Any) -> Tensor:
+    """The operator on the plan; beneath autograd, which costs as much again, where there is nothing to record."""
+    records = torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args)
+    if records or torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+        return operator(*plan.operands, *args)
+    with torch._C._AutoDispatchBelowAutograd():
+        return operator(*plan.operands, *args)
 
 
 def _scaled(x: Tensor, scale: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from pyg_sparse.formats import SPECS, Csr, FormatSpec, Rows, SparseMatrix, rows_from_edges
 from pyg_sparse.formats.checks import in_range, require
+from pyg_sparse.order import ORDERS, arrange, choose_order
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
 
 
@@ -26,6 +28,7 @@ class Plan:
         forward: rows are targets, columns sources.
         backward: the transpose.
         symmetric: the structure equals its transpose, so both directions share their structure tensors.
+        orders: how the rows of forward and backward are ordered.
         in_degree: int32 ``[num_dst]``, edges into each target.
         out_degree: int32 ``[num_src]``, edges out of each source.
         self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.
@@ -38,6 +41,7 @@ class Plan:
     forward: SparseMatrix
     backward: SparseMatrix
     symmetric: bool
+    orders: tuple[str, str]
     in_degree: Tensor
     out_degree: Tensor
     self_loops: Tensor
@@ -46,6 +50,12 @@ class Plan:
     @property
     def device(self) -> torch.device:
         return self.forward.device
+
+    @cached_property
+    def operands(self) -> tuple[Any, ...]:
+        """What the compiled operators take of a plan, in the order of their schemas."""
+        a, b = self.forward, self.backward
+        return a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, self.num_dst, self.num_src
 
     @property
     def has_edge_values(self) -> bool:
@@ -60,6 +70,7 @@ class Plan:
             num_dst=self.num_src,
             forward=self.backward,
             backward=self.forward,
+            orders=self.orders[::-1],
             in_degree=self.out_degree,
             out_degree=self.in_degree,
         )
@@ -142,6 +153,7 @@ class Plan:
             "num_edges": self.num_edges,
             "device": str(self.device),
             "symmetric": self.symmetric,
+            "orders": self.orders,
             "edge_values": self.has_edge_values,
             "self_loops": self.self_loops.numel(),
             "bytes": self.num_bytes(),
@@ -156,13 +168,13 @@ class Plan:
         lines = [
             f"Plan({self.num_src:,} sources -> {self.num_dst:,} targets, {self.num_edges:,} edges, "
             f"mean in-degree {mean:.1f}, {about['device']}, {_bytes(about['bytes'])}, {values})",
-            f"  forward:  {_describe_format(about['forward'])}",
+            f"  forward:  {_describe_format(about['forward'])}, rows by {self.orders[0]}",
         ]
         if self.backward is self.forward:
             lines.append("  backward: the same tensors (symmetric)")
         else:
             shared = "structure shared with forward (symmetric); " if self.symmetric else ""
-            lines.append(f"  backward: {shared}{_describe_format(about['backward'])}")
+            lines.append(f"  backward: {shared}{_describe_format(about['backward'])}, rows by {self.orders[1]}")
         return "\n".join(lines)
 
 
@@ -173,6 +185,7 @@ def plan(
     num_nodes: int | tuple[int, int] | None = None,
     *,
     format: str | FormatSpec = "auto",
+    order: str = "auto",
     edge_values: bool = True,
 ) -> Plan:
     """Converts a graph into a :class:`Plan`, on the device of ``edge_index``.
@@ -182,6 +195,9 @@ def plan(
         num_nodes: number of nodes, ``(num_src, num_dst)`` for a bipartite graph, or None: the largest index + 1.
         format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``, the
             fastest on the graphs measured so far (docs/benchmarks.md).
+        order: in which order rows are processed and stored; features and results stay in the caller's.
+            ``"degree"``: descending; ``"community"``: by communities that label propagation finds; ``"auto"``: on CUDA,
+            whichever is predicted to need less traffic, on the CPU by degree (:mod:`pyg_sparse.order`).
         edge_values: keep what explicit edge values and sddmm need: 4 bytes per edge and direction.
 
     Raises:
@@ -192,23 +208,34 @@ def plan(
     check_device(edge_index.device)
     num_src, num_dst = check_num_nodes(edge_index, num_nodes)
     spec = _spec(format)
+    if order not in ORDERS:
+        raise ValueError(f"order={order!r} must be one of {', '.join(ORDERS)}")
     src, dst = edge_index[0], edge_index[1]
 
     rows = rows_from_edges(dst, src, num_dst, num_src, keep_slots=edge_values)
-    forward = spec.build(rows)
     t_rows = rows_from_edges(src, dst, num_src, num_dst, keep_slots=edge_values)
+    in_degree, out_degree = _degree(rows), _degree(t_rows)
     symmetric = (
         num_src == num_dst
         and torch.equal(rows.row, t_rows.row)
         and torch.equal(rows.rowptr, t_rows.rowptr)
         and torch.equal(rows.col, t_rows.col)
     )
+    choice = choose_order(rows, t_rows, order)
+    t_choice = choice if symmetric else choose_order(t_rows, rows, order)
+    if choice.order is not None:
+        rows = arrange(rows, choice.order)
+    forward = spec.build(rows)
+    del rows
     if symmetric and not edge_values:
         backward = forward
-    elif symmetric:
-        backward = _share_structure(spec.build(t_rows), forward)
     else:
+        if t_choice.order is not None:
+            t_rows = arrange(t_rows, t_choice.order)
         backward = spec.build(t_rows)
+        if symmetric:
+            backward = _share_structure(backward, forward)
+    del t_rows
     self_loops = (src == dst).nonzero().flatten() if num_src == num_dst else src.new_empty(0, dtype=torch.long)
     result = Plan(
         num_src=num_src,
@@ -217,8 +244,9 @@ def plan(
         forward=forward,
         backward=backward,
         symmetric=symmetric,
-        in_degree=_degree(rows),
-        out_degree=_degree(t_rows),
+        orders=(choice.name, t_choice.name),
+        in_degree=in_degree,
+        out_degree=out_degree,
         self_loops=self_loops,
         loop_nodes=src[self_loops].long(),
     )

@@ -17,7 +17,7 @@ from torch import Tensor
 from pyg_sparse.formats import FORMATS, SparseMatrix
 from pyg_sparse.plan import Plan
 
-VERSION = 1
+VERSION = 2
 _VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")
 
 
@@ -33,6 +33,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "num_dst": plan.num_dst,
         "num_edges": plan.num_edges,
         "symmetric": plan.symmetric,
+        "orders": plan.orders,
         "forward": {"format": plan.forward.name, **plan.forward.numbers()},
         "backward": {"format": plan.backward.name, **plan.backward.numbers()},
     }
@@ -87,10 +88,16 @@ def _assemble(about: dict[str, Any], tensors: dict[str, Tensor]) -> Plan:
         forward=forward,
         backward=backward,
         symmetric=about["symmetric"],
+        orders=_orders(about["orders"]),
         **{name: tensors[name] for name in _VECTORS},
     )
     plan.check()
     return plan
+
+
+def _orders(names: list[str]) -> tuple[str, str]:
+    forward, backward = map(str, names)
+    return forward, backward
 
 
 def _matrix(about: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> SparseMatrix:

@@ -65,7 +65,10 @@ def check_num_nodes(edge_index: Tensor, num_nodes: int | tuple[int, int] | None)
     return sizes[0], sizes[1]
 
 
-def check_features(name: str, x: Tensor, device: torch.device, num_rows: int, meaning: str) -> None:
+def check_features(
+    name: str, x: Tensor, device: torch.device, num_rows: int, meaning: str, *, heads: bool = False
+) -> None:
+    """Features ``[..., num_rows, K]`` or, with heads, ``[num_rows, H, K]``."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}")
     if x.dtype not in DTYPES:
@@ -73,12 +76,25 @@ def check_features(name: str, x: Tensor, device: torch.device, num_rows: int, me
         raise TypeError(f"{name} has dtype {x.dtype}; allowed are {allowed}")
     if x.layout != torch.strided:
         raise TypeError(f"{name} must be a dense tensor, not one of layout {x.layout}")
-    if x.dim() < 2:
-        raise ValueError(f"{name} must have shape [..., {num_rows}, K], not {list(x.shape)}")
-    if x.size(-2) != num_rows:
-        raise ValueError(f"{name} has {x.size(-2)} rows, but the plan has {num_rows} {meaning}")
+    shape, rows_at = (f"[{num_rows}, H, K]", 0) if heads else (f"[..., {num_rows}, K]", -2)
+    if x.dim() < 2 or (heads and x.dim() != 3):
+        raise ValueError(f"{name} must have shape {shape}, not {list(x.shape)}")
+    if x.size(rows_at) != num_rows:
+        raise ValueError(f"{name} has {x.size(rows_at)} rows, but the plan has {num_rows} {meaning}")
     if x.device != device:
         raise ValueError(f"{name} is on {x.device}, but the plan is on {device}; move one with .to()")
+
+
+def check_edge_weight(weight: Tensor, device: torch.device, num_edges: int, x: Tensor) -> None:
+    """Weights ``[E]``, or ``[E, H]`` for features ``[num_src, H, K]``."""
+    if isinstance(weight, Tensor) and weight.dim() == 2 and weight.layout == torch.strided:
+        if weight.shape != (num_edges, x.size(1)) or x.size(1) == 0:
+            raise ValueError(
+                f"edge_weight must have shape [{num_edges}] or, for x of shape {list(x.shape)} as [num_src, H, K], "
+                f"[{num_edges}, {max(x.size(1), 1)}], not {list(weight.shape)}"
+            )
+        weight = weight[:, 0]
+    check_vector("edge_weight", weight, device, num_edges, x.dtype, "edge")
 
 
 def check_vector(name: str, vector: Tensor, device: torch.device, size: int, dtype: torch.dtype, meaning: str) -> None:

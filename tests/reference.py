@@ -16,11 +16,14 @@ def spmm(
     row_scale: Tensor | None = None,
     col_scale: Tensor | None = None,
     self_scale: Tensor | None = None,
+    bias: Tensor | None = None,
 ) -> Tensor:
+    """``value`` is ``[E]`` or, for heads side by side in x, ``[E, H]``."""
     src, dst = edge_index
     message = x[src]
     if value is not None:
-        message = message * value[:, None]
+        heads = value[:, None] if value.dim() == 1 else value
+        message = message * heads.repeat_interleave(x.size(1) // heads.size(1), dim=1)
     if col_scale is not None:
         message = message * col_scale[src, None]
     out = x.new_zeros(num_dst, x.size(1)).index_add(0, dst, message)
@@ -28,6 +31,8 @@ def spmm(
         out = out * row_scale[:, None]
     if self_scale is not None:
         out = out + x * self_scale[:, None]
+    if bias is not None:
+        out = out + bias
     return out
 
 

@@ -56,6 +56,20 @@ def test_gradients_of_sddmm(small: Graph, spec: FormatSpec, device: str) -> None
     assert torch.autograd.gradgradcheck(lambda q, k: pyg_sparse.sddmm(plan, q, k), (q, k))
 
 
+def test_gradients_of_heads_bias_and_relu(small: Graph, spec: FormatSpec, device: str) -> None:
+    plan = pyg_sparse.plan(small.edge_index.to(device), (small.num_src, small.num_dst), format=spec)
+    x, value, bias = (leaf(*shape, device=device) for shape in ((small.num_src, 2, 3), (plan.num_edges, 2), (3,)))
+    q = leaf(small.num_dst, 2, 3, device=device)
+
+    def aggregate(x: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+        return pyg_sparse.spmm(plan, x, value, bias=bias, relu=True)
+
+    assert torch.autograd.gradcheck(aggregate, (x, value, bias))
+    assert torch.autograd.gradgradcheck(aggregate, (x, value, bias), fast_mode=True)
+    assert torch.autograd.gradcheck(lambda q, k: pyg_sparse.sddmm(plan, q, k), (q, x))
+    assert torch.autograd.gradgradcheck(lambda q, k: pyg_sparse.sddmm(plan, q, k), (q, x), fast_mode=True)
+
+
 @pytest.mark.parametrize("scale", ["row_scale", "col_scale", "self_scale"])
 def test_one_scale_with_a_gradient_among_constant_ones(scale: str, device: str) -> None:
     graph = FAMILIES["uniform"]
@@ -131,19 +145,15 @@ def test_the_gradient_runs_on_the_stored_transpose(device: str) -> None:
     torch.testing.assert_close(grad, pyg_sparse.spmm(hyb.t(), weight))
 
 
-def operator_arguments(plan: pyg_sparse.Plan) -> tuple[object, ...]:
-    directions = [(m.name, m.layout, m.num_partials) for m in (plan.forward, plan.backward)]
-    return (*directions[0], *directions[1], plan.num_dst, plan.num_src)
-
-
 def test_opcheck(spec: FormatSpec, device: str) -> None:
     graph = FAMILIES["symmetric"]
     plan = pyg_sparse.plan(graph.edge_index.to(device), 80, format=spec)
     x, value = leaf(80, 6, device=device), leaf(plan.num_edges, device=device)
     scale = torch.rand(80, dtype=torch.float64, device=device)
-    for optional in [(value, scale, scale, scale), (None, None, None, None)]:
-        torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*operator_arguments(plan), x, *optional))
-    sddmm = (*operator_arguments(plan), plan.num_edges, leaf(80, 6, device=device), x, scale, None)
+    bias = leaf(6, device=device)
+    for optional in [(value, scale, scale, scale, bias, True), (None, None, None, None, None, False)]:
+        torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*plan.operands, x, *optional))
+    sddmm = (*plan.operands, plan.num_edges, 2, leaf(80, 6, device=device), x, scale, None)
     torch.library.opcheck(torch.ops.pyg_sparse.sddmm.default, sddmm)
 
 

@@ -16,7 +16,7 @@ from tests import reference
 from tests.conftest import FAMILIES, Graph, variants
 
 Cast = Callable[[torch.Tensor], torch.Tensor]
-WIDTHS = (0, 1, 3, 7, 8, 17, 32, 33, 128, 143, 256)
+WIDTHS = (0, 1, 2, 3, 4, 7, 8, 16, 17, 32, 33, 40, 41, 48, 128, 143, 256, 602)
 # fp32 takes every width, the others share them out: the code of a width hardly depends on the dtype.
 WIDTHS_OF = {
     torch.float32: WIDTHS,
@@ -80,6 +80,56 @@ def test_sddmm(graph: Graph, spec: FormatSpec, dtype: torch.dtype, device: str, 
             lambda cast, q=q, k=k: reference.sddmm(edge_index, cast(q), cast(k)),
             acc,
         )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_heads(graph: Graph, spec: FormatSpec, dtype: torch.dtype, device: str, poisoned: None) -> None:
+    plan = make_plan(graph, spec, device)
+    edge_index = graph.edge_index.to(device)
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int, dtype: torch.dtype = dtype) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(device, dtype)
+
+    acc = accumulator(dtype)
+    for heads, width in ((1, 5), (2, 8), (3, 41), (8, 1), (4, 64)):
+        x, q = random(graph.num_src, heads, width), random(graph.num_dst, heads, width)
+        value, bias = random(plan.num_edges, heads), random(width, dtype=acc)
+        result = pyg_sparse.spmm(plan, x, value, bias=bias)
+        assert result.shape == (graph.num_dst, heads, width)
+        dots = pyg_sparse.sddmm(plan, q, x)
+        assert dots.shape == (plan.num_edges, heads)
+
+        def sums(cast: Cast, x=x, value=value, bias=bias, heads=heads) -> torch.Tensor:
+            flat = cast(x).flatten(1)
+            return reference.spmm(edge_index, graph.num_dst, flat, cast(value), bias=cast(bias).repeat(heads))
+
+        def products(cast: Cast, q=q, x=x) -> torch.Tensor:
+            return (cast(q)[edge_index[1]] * cast(x)[edge_index[0]]).sum(-1)
+
+        reference.assert_accurate(result.flatten(1), sums, acc)
+        reference.assert_accurate(dots, products, acc)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_bias_and_relu(graph: Graph, spec: FormatSpec, dtype: torch.dtype, device: str, poisoned: None) -> None:
+    plan = make_plan(graph, spec, device, edge_values=False)
+    acc = accumulator(dtype)
+    scale = torch.rand(graph.num_dst, dtype=acc, device=device)
+    for width in (1, 8, 41, 256):
+        x = torch.randn(graph.num_src, width, device=device, dtype=torch.float64).to(dtype)
+        bias = torch.randn(width, dtype=acc, device=device)
+
+        def plain(cast: Cast, x=x, bias=bias) -> torch.Tensor:
+            return reference.spmm(
+                graph.edge_index.to(device), graph.num_dst, cast(x), row_scale=cast(scale), bias=cast(bias)
+            )
+
+        result = pyg_sparse.spmm(plan, x, row_scale=scale, bias=bias)
+        reference.assert_accurate(result, plain, acc)
+        assert torch.equal(pyg_sparse.spmm(plan, x, row_scale=scale, bias=bias, relu=True), result.relu())
+    x[:] = float("nan")
+    assert pyg_sparse.spmm(plan, x, relu=True)[plan.in_degree > 0].isnan().all()
 
 
 def test_mean(graph: Graph, spec: FormatSpec, device: str, poisoned: None) -> None:

@@ -7,7 +7,9 @@
 #include "pyg_sparse/coo.h"
 #include "pyg_sparse/csr.h"
 #include "pyg_sparse/hyb.h"
+#include "pyg_sparse/order.h"
 #include "pyg_sparse/scale.h"
+#include "pyg_sparse/vote.h"
 
 namespace {
 
@@ -44,13 +46,25 @@ void check_format(const char* spmm, const char* sddmm, const Format& format, con
 int main() {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     double x[8] = {}, out[8] = {}, partial[8] = {};
-    const SpmmArgs spmm = {dtype, 8, x, 8, x, 8, out, nullptr, nullptr, nullptr, nullptr, partial};
-    const SddmmArgs sddmm = {dtype, 8, x, 8, x, 8, out, nullptr, nullptr};
+    const SpmmArgs spmm = {.dtype = dtype,
+                           .k = 8,
+                           .heads = 1,
+                           .num_cols = 1,
+                           .x = x,
+                           .ldx = 8,
+                           .self = x,
+                           .ldself = 8,
+                           .out = out,
+                           .partial = partial};
+    const SddmmArgs sddmm = {.dtype = dtype, .k = 8, .heads = 1, .q = x, .ldq = 8, .key = x, .ldk = 8, .out = out};
     check_format("spmm(Csr)", "sddmm(Csr)", kCsr, spmm, sddmm);
     check_format("spmm(Coo)", "sddmm(Coo)", kCoo, spmm, sddmm);
     check_format("spmm(Hyb)", "sddmm(Hyb)", kHyb, spmm, sddmm);
     expect_error("combine", cuda::combine(kShared, spmm, nullptr));
+    expect_error("order_values", cuda::order_values({dtype, 1, 1, kSlot, x, out}, nullptr));
     expect_error("scale_rows", cuda::scale_rows({dtype, 1, 8, x, 8, x, out}, nullptr));
   }
+  int32_t label[1] = {};
+  expect_error("vote", cuda::vote({1, kBounds, kZero, kZero, kZero, label, 0}, nullptr));
   return failures == 0 ? 0 : 1;
 }

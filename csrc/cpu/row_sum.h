@@ -17,10 +17,12 @@ PYG_SPARSE_INLINE int64_t edge_of(const SlotMap& slot, int64_t position) {
 }
 
 template <typename T, bool kWeighted>
-PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, const SlotMap& slot, int64_t position, int64_t col) {
+PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, int64_t head, const SlotMap& slot, int64_t position,
+                                            int64_t col) {
   Accumulate<T> result = 1;
   if constexpr (kWeighted) {
-    if (args.value) result = widen(static_cast<const T*>(args.value)[edge_of(slot, position)]);
+    const int64_t at = args.value ? edge_of(slot, position) * args.value_step + head * args.head_step : 0;
+    if (args.value) result = widen(static_cast<const T*>(args.value)[at]);
     if (args.col_scale) result *= static_cast<const Accumulate<T>*>(args.col_scale)[col];
   }
   return result;
@@ -40,21 +42,30 @@ struct Sink {
       for (int j = 0; j < width; ++j) to[j] = sum[j];
       return;
     }
+    constexpr int kMost = 64;
+    A value[kMost];
     const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
-    T* to = static_cast<T*>(args.out) + row * args.k + k;
+    for (int j = 0; j < width; ++j) value[j] = row_scale * sum[j];
     if (args.self_scale) {
       const A self_scale = static_cast<const A*>(args.self_scale)[row];
       const T* self = static_cast<const T*>(args.self) + row * args.ldself + k;
-      for (int j = 0; j < width; ++j) to[j] = narrow<T>(row_scale * sum[j] + self_scale * widen(self[j]));
-    } else {
-      for (int j = 0; j < width; ++j) to[j] = narrow<T>(row_scale * sum[j]);
+      for (int j = 0; j < width; ++j) value[j] += self_scale * widen(self[j]);
     }
+    if (args.bias) {
+      const A* bias = static_cast<const A*>(args.bias) + k;
+      for (int j = 0; j < width; ++j) value[j] += bias[j];
+    }
+    if (args.relu) {
+      for (int j = 0; j < width; ++j) value[j] = value[j] < A(0) ? A(0) : value[j];  // NaN stays NaN
+    }
+    T* to = static_cast<T*>(args.out) + row * args.k + k;
+    for (int j = 0; j < width; ++j) to[j] = narrow<T>(value[j]);
   }
 };
 
 template <typename T, bool kWeighted, int kWidth>
-PYG_SPARSE_INLINE void sum_block(const SpmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t begin,
-                                 int64_t end, int64_t k, const Sink<T>& sink) {
+PYG_SPARSE_INLINE void sum_block(const SpmmArgs& args, int64_t head, const int32_t* col, const SlotMap& slot,
+                                 int64_t begin, int64_t end, int64_t k, const Sink<T>& sink) {
   using A = Accumulate<T>;
   constexpr int kPerLine = 64 / sizeof(T);
   const T* x = static_cast<const T*>(args.x) + k;
@@ -63,7 +74,7 @@ PYG_SPARSE_INLINE void sum_block(const SpmmArgs& args, const int32_t* col, const
     const T* ahead = x + col[std::min(p + kPrefetchDistance, end - 1)] * args.ldx;
     for (int j = 0; j < kWidth; j += kPerLine) __builtin_prefetch(ahead + j);
     const T* source = x + col[p] * args.ldx;
-    const A weight = coefficient<T, kWeighted>(args, slot, p, col[p]);
+    const A weight = coefficient<T, kWeighted>(args, head, slot, p, col[p]);
     for (int j = 0; j < kWidth; ++j) sum[j] += kWeighted ? weight * widen(source[j]) : widen(source[j]);
   }
   sink(k, kWidth, sum);
@@ -72,13 +83,17 @@ PYG_SPARSE_INLINE void sum_block(const SpmmArgs& args, const int32_t* col, const
 template <typename T, bool kWeighted>
 PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t begin,
                                    int64_t end, const Sink<T>& sink) {
-  int64_t k = 0;
-  for (; args.k - k >= 64; k += 64) sum_block<T, kWeighted, 64>(args, col, slot, begin, end, k, sink);
-  if (args.k - k >= 32) sum_block<T, kWeighted, 32>(args, col, slot, begin, end, k, sink), k += 32;
-  if (args.k - k >= 16) sum_block<T, kWeighted, 16>(args, col, slot, begin, end, k, sink), k += 16;
-  if (args.k - k >= 8) sum_block<T, kWeighted, 8>(args, col, slot, begin, end, k, sink), k += 8;
-  if (args.k - k >= 4) sum_block<T, kWeighted, 4>(args, col, slot, begin, end, k, sink), k += 4;
-  for (; k < args.k; ++k) sum_block<T, kWeighted, 1>(args, col, slot, begin, end, k, sink);
+  const int64_t width = args.k / args.heads;
+  for (int64_t h = 0; h < args.heads; ++h) {
+    int64_t k = h * width;
+    const int64_t last = k + width;
+    for (; last - k >= 64; k += 64) sum_block<T, kWeighted, 64>(args, h, col, slot, begin, end, k, sink);
+    if (last - k >= 32) sum_block<T, kWeighted, 32>(args, h, col, slot, begin, end, k, sink), k += 32;
+    if (last - k >= 16) sum_block<T, kWeighted, 16>(args, h, col, slot, begin, end, k, sink), k += 16;
+    if (last - k >= 8) sum_block<T, kWeighted, 8>(args, h, col, slot, begin, end, k, sink), k += 8;
+    if (last - k >= 4) sum_block<T, kWeighted, 4>(args, h, col, slot, begin, end, k, sink), k += 4;
+    for (; k < last; ++k) sum_block<T, kWeighted, 1>(args, h, col, slot, begin, end, k, sink);
+  }
 }
 
 template <typename T>
@@ -87,23 +102,27 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
   using A = Accumulate<T>;
   constexpr int kLanes = 16;
   constexpr int kPerLine = 64 / sizeof(T);
-  const T* q = static_cast<const T*>(args.q) + row * args.ldq;
-  const T* key = static_cast<const T*>(args.key);
+  const int64_t width = args.k / args.heads;
   const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
   for (int64_t p = begin; p < end; ++p) {
+    const T* q = static_cast<const T*>(args.q) + row * args.ldq;
+    const T* key = static_cast<const T*>(args.key);
     const T* ahead = key + col[std::min(p + kPrefetchDistance, end - 1)] * args.ldk;
     for (int64_t j = 0; j < std::min<int64_t>(args.k, 8 * kPerLine); j += kPerLine) __builtin_prefetch(ahead + j);
     const T* other = key + col[p] * args.ldk;
-    A lane[kLanes] = {};
-    int64_t k = 0;
-    for (; k + kLanes <= args.k; k += kLanes) {
-      for (int j = 0; j < kLanes; ++j) lane[j] += widen(q[k + j]) * widen(other[k + j]);
+    const A scale = args.col_scale ? row_scale * static_cast<const A*>(args.col_scale)[col[p]] : row_scale;
+    T* out = static_cast<T*>(args.out) + edge_of(slot, p) * args.heads;
+    for (int64_t h = 0; h < args.heads; ++h, q += width, other += width) {
+      A lane[kLanes] = {};
+      int64_t k = 0;
+      for (; k + kLanes <= width; k += kLanes) {
+        for (int j = 0; j < kLanes; ++j) lane[j] += widen(q[k + j]) * widen(other[k + j]);
+      }
+      A dot = 0;
+      for (; k < width; ++k) dot += widen(q[k]) * widen(other[k]);
+      for (int j = 0; j < kLanes; ++j) dot += lane[j];
+      out[h] = narrow<T>(scale * dot);
     }
-    A dot = 0;
-    for (; k < args.k; ++k) dot += widen(q[k]) * widen(other[k]);
-    for (int j = 0; j < kLanes; ++j) dot += lane[j];
-    if (args.col_scale) dot *= static_cast<const A*>(args.col_scale)[col[p]];
-    static_cast<T*>(args.out)[edge_of(slot, p)] = narrow<T>(row_scale * dot);
   }
 }
 

@@ -20,6 +20,8 @@ __global__ void combine_kernel(SharedRows shared, SpmmArgs args) {
       sum +=
           static_cast<const A*>(args.self_scale)[row] * widen(static_cast<const T*>(args.self)[row * args.ldself + k]);
     }
+    if (args.bias) sum += static_cast<const A*>(args.bias)[k];
+    if (args.relu) sum = relu(sum);
     static_cast<T*>(args.out)[row * args.k + k] = narrow<T>(sum);
   });
 }

@@ -5,18 +5,20 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Coo> {
+  static constexpr int kBlocks = 3;
+
   // Batches of kRow entries; inside a batch, runs of equal rows are found by comparing each lane with its neighbour.
-  template <typename T, bool kWeighted, typename S>
+  template <bool kWeighted, typename S>
   __device__ static void sum(const Coo& a, const SpmmArgs& args, const Place<S>& place) {
     const int64_t begin = a.chunk_ptr[place.item], end = a.chunk_ptr[place.item + 1];
     if (begin == end) return;
     const int shift = (threadIdx.x % kWarp) - place.lane;
-    Accumulate<T> total[S::kVec] = {};
+    RowSum<kWeighted, S> total(args, place);
     int32_t open = a.row[begin];
     int32_t partial = a.head[place.item];
     for (int64_t base = begin; base < end; base += S::kRow) {
       const int count = end - base < S::kRow ? static_cast<int>(end - base) : S::kRow;
-      const Entry<T> entry = load_entry<T, kWeighted>(args, a.col, a.slot, base + place.lane, end);
+      const auto entry = total.load_entry(a.col, a.slot, base + place.lane, end);
       const int32_t row = place.lane < count ? a.row[base + place.lane] : -1;
       int32_t before = __shfl_up_sync(place.mask, row, 1, S::kRow);
       if (place.lane == 0) before = open;
@@ -27,25 +29,23 @@ struct Walker<Coo> {
       while (starts) {
         const int next = __ffs(starts) - 1;
         starts &= starts - 1;
-        add_entries<T, kWeighted>(args, place, entry, first, next, total);
-        finish<T>(args, place, open, partial, total);
-#pragma unroll
-        for (int v = 0; v < S::kVec; ++v) total[v] = 0;
+        total.add(entry, first, next);
+        total.finish(open, partial);
         open = __shfl_sync(place.mask, row, next, S::kRow);
         partial = -1;
         first = next;
       }
-      add_entries<T, kWeighted>(args, place, entry, first, count, total);
+      total.add(entry, first, count);
     }
     // The row still open is the chunk's last; when it is also the first, head alone speaks for it.
     if (open != a.row[begin]) partial = a.tail[place.item];
-    finish<T>(args, place, open, partial, total);
+    total.finish(open, partial);
   }
 
-  template <typename T, typename S>
-  __device__ static void dot(const Coo& a, const SddmmArgs& args, const Place<S>& place) {
-    dot_entries<T>(args, place, a.col, a.slot, a.chunk_ptr[place.item], a.chunk_ptr[place.item + 1],
-                   [&](int64_t position) { return a.row[position]; });
+  template <typename S>
+  __device__ static void dot(const Coo& a, const SddmmArgs& args, int64_t item) {
+    dot_entries<S, false>(args, a.col, a.slot, a.chunk_ptr[item], a.chunk_ptr[item + 1],
+                          [&](int64_t position) -> int64_t { return a.row[position]; });
   }
 };
 

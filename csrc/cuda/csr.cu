@@ -5,23 +5,25 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Csr> {
-  template <typename T, bool kWeighted, typename S>
+  static constexpr int kBlocks = 4;
+
+  template <bool kWeighted, typename S>
   __device__ static void sum(const Csr& a, const SpmmArgs& args, const Place<S>& place) {
-    Accumulate<T> total[S::kVec] = {};
     const bool is_part = place.item < a.parts;
     const int64_t r = a.long_rows + place.item - a.parts;
     const int64_t* bound = is_part ? a.part_ptr + place.item : a.rowptr + r;
-    sum_entries<T, kWeighted>(args, place, a.col, a.slot, bound[0], bound[1], total);
-    finish<T>(args, place, is_part ? -1 : a.row[r], is_part ? place.item : -1, total);
+    RowSum<kWeighted, S> total(args, place);
+    total.add_run(a.col, a.slot, bound[0], bound[1]);
+    total.finish(is_part ? -1 : a.row[r], is_part ? place.item : -1);
   }
 
-  template <typename T, typename S>
-  __device__ static void dot(const Csr& a, const SddmmArgs& args, const Place<S>& place) {
-    const bool is_part = place.item < a.parts;
-    const int64_t r = is_part ? long_row_of(a, place.item) : a.long_rows + place.item - a.parts;
-    const int64_t* bound = is_part ? a.part_ptr + place.item : a.rowptr + r;
-    const int32_t row = a.row[r];
-    dot_entries<T>(args, place, a.col, a.slot, bound[0], bound[1], [=](int64_t) { return row; });
+  template <typename S>
+  __device__ static void dot(const Csr& a, const SddmmArgs& args, int64_t item) {
+    const bool is_part = item < a.parts;
+    const int64_t r = is_part ? long_row_of(a, item) : a.long_rows + item - a.parts;
+    const int64_t* bound = is_part ? a.part_ptr + item : a.rowptr + r;
+    const int64_t row = a.row[r];
+    dot_entries<S, true>(args, a.col, a.slot, bound[0], bound[1], [=](int64_t) { return row; });
   }
 
   // The last long row whose parts start at or before this one.

@@ -5,21 +5,23 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Hyb> {
-  template <typename T, bool kWeighted, typename S>
+  static constexpr int kBlocks = 3;
+
+  template <bool kWeighted, typename S>
   __device__ static void sum(const Hyb& a, const SpmmArgs& args, const Place<S>& place) {
-    Accumulate<T> total[S::kVec] = {};
     const HybBucket bucket = bucket_of(a, place.item);
     const int64_t begin = bucket.first_entry + (place.item - bucket.first_row) * bucket.width;
-    sum_entries<T, kWeighted>(args, place, a.col, a.slot, begin, begin + bucket.width, total);
-    finish<T>(args, place, a.row[place.item], a.partial[place.item], total);
+    RowSum<kWeighted, S> total(args, place);
+    total.add_run(a.col, a.slot, begin, begin + bucket.width);
+    total.finish(a.row[place.item], a.partial[place.item]);
   }
 
-  template <typename T, typename S>
-  __device__ static void dot(const Hyb& a, const SddmmArgs& args, const Place<S>& place) {
-    const HybBucket bucket = bucket_of(a, place.item);
-    const int64_t begin = bucket.first_entry + (place.item - bucket.first_row) * bucket.width;
-    const int32_t row = a.row[place.item];
-    dot_entries<T>(args, place, a.col, a.slot, begin, begin + bucket.width, [=](int64_t) { return row; });
+  template <typename S>
+  __device__ static void dot(const Hyb& a, const SddmmArgs& args, int64_t item) {
+    const HybBucket bucket = bucket_of(a, item);
+    const int64_t begin = bucket.first_entry + (item - bucket.first_row) * bucket.width;
+    const int64_t row = a.row[item];
+    dot_entries<S, true>(args, a.col, a.slot, begin, begin + bucket.width, [=](int64_t) { return row; });
   }
 };
 

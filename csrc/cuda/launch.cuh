@@ -3,97 +3,215 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
+#include "row_dot.cuh"
 #include "row_sum.cuh"
 
 namespace pyg_sparse::cuda {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-inline bool aligned(const void* pointer, int64_t stride_bytes) {
-  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0 && stride_bytes % 16 == 0;
+inline bool aligned(const void* pointer, int64_t stride_bytes, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0 && stride_bytes % bytes == 0;
 }
 
 // Walker<Format> is a format's whole device side: sum() and dot() process one work item.
 template <typename Format>
 struct Walker;
 
-// One block per SM is all that is asked of the compiler, so that it never spills to raise occupancy by itself.
-template <typename Format, typename T, bool kWeighted, typename S>
-__global__ __launch_bounds__(kBlock, 1) void spmm_kernel(Format a, SpmmArgs args, Grid grid) {
-  const Place<S> place(grid, args.k);
-  if (place.item < grid.items) Walker<Format>::template sum<T, kWeighted>(a, args, place);
+// Blocks that should fit a multiprocessor: as many as the compiler manages without a spill.
+template <typename Format, bool kWeighted, typename S>
+constexpr int blocks_to_fit() {
+  if (S::kFrame) return 3;
+  if (S::kUnroll <= 2) return 5;
+  return kWeighted || S::kRow < kWarp ? 3 : Walker<Format>::kBlocks;
 }
 
-template <typename Format, typename T, typename S>
-__global__ __launch_bounds__(kBlock, 1) void sddmm_kernel(Format a, SddmmArgs args, Grid grid) {
-  const Place<S> place(grid, args.k);
-  if (place.item < grid.items) Walker<Format>::template dot<T>(a, args, place);
+template <typename Format, bool kWeighted, typename S>
+__global__ __launch_bounds__(kBlock, (blocks_to_fit<Format, kWeighted, S>())) void spmm_kernel(Format a, SpmmArgs args,
+                                                                                               Grid grid) {
+  const Place<S> place(grid);
+  if (place.item < grid.items) Walker<Format>::template sum<kWeighted>(a, args, place);
 }
 
-// run(shape, grid, blocks) launches; its error is returned. k is cut into equal slices, in whole loads.
+template <typename Format, typename S>
+__global__ __launch_bounds__(kBlock, 3) void sddmm_kernel(Format a, SddmmArgs args, int64_t count) {
+  const int64_t item = static_cast<int64_t>(blockIdx.x) * (blockDim.x / S::kRow) + threadIdx.x / S::kRow;
+  if (item < count) Walker<Format>::template dot<S>(a, args, item);
+}
+
+// What the choice of a shape depends on.
+struct Work {
+  int64_t items;
+  int64_t nnz;
+  int64_t width;  // features of a head
+  int64_t heads;
+};
+
+// A head in equal slices, and the lanes that load a slice of a row.
+struct Division {
+  int lanes;
+  int64_t slices;
+  int64_t slice;
+};
+
+// A slice costs the sectors of 32 bytes that it touches, and an instruction for as many entries as lie side by side in
+// a group. A frame has room for the elements before and after a row's.
+template <typename S>
+Division divide(int64_t width, int max_lanes) {
+  constexpr int64_t kVec = S::kVec, kAround = S::kFrame ? kVec - 1 : 0;
+  const int64_t most = max_lanes * kVec - kAround, fewest = ceil_div(width, most);
+  Division best{};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t slices = fewest; slices <= std::min(width, fewest + 3); ++slices) {
+    const int64_t slice = ceil_div(ceil_div(width, slices), S::kFrame ? 1 : kVec) * (S::kFrame ? 1 : kVec);
+    const int64_t lanes = ceil_div(slice + kAround, kVec), neighbours = S::kRow / lanes;
+    const int64_t sectors = ceil_div(lanes * kVec * static_cast<int64_t>(sizeof(typename S::T)), 32);
+    constexpr int64_t kInstruction = S::kFrame ? 8 : 4;  // in sectors
+    const int64_t cost = slices * (sectors * neighbours + kInstruction) * 256 / neighbours;
+    if (cost < least) {
+      least = cost;
+      best = {static_cast<int>(lanes), slices, slice};
+    }
+  }
+  return best;
+}
+
+inline int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 1;
+  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) return 1;
+  return std::max(value, 1);
+}
+
+// Threads in a block: fewer where whole blocks would leave multiprocessors idle.
+inline int block_threads(int64_t threads) {
+  int block = kBlock;
+  while (block > 2 * kWarp && threads < int64_t{2} * block * attribute(cudaDevAttrMultiProcessorCount)) block /= 2;
+  return block;
+}
+
+// run(shape, grid, blocks, threads) launches; its error is returned.
 template <typename S, typename Run>
-int launch_shape(int64_t items, int64_t k, const Run& run) {
-  if (items == 0 || k == 0) return cudaSuccess;
-  const int64_t slices = ceil_div(k, S::kSlice);
-  const int64_t load = S::kVector ? S::kVec : 1;
-  const Grid grid{items, ceil_div(items, S::kGroups), ceil_div(ceil_div(k, slices), load) * load};
-  const int64_t blocks = grid.blocks_per_slice * slices;
+int launch_shape(const Work& work, const Division& division, const Run& run) {
+  const int neighbours = S::kRow / division.lanes;
+  const int64_t slices = division.slices * work.heads;
+  const int threads = block_threads(work.items * slices * S::kRow);
+  const int64_t blocks_per_slice = ceil_div(work.items, threads / S::kRow);
+  const int64_t blocks = blocks_per_slice * slices;
   if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
-  run(S{}, grid, static_cast<unsigned>(blocks));
+  const int pass = S::kUnroll * neighbours;
+  const Grid grid{work.items,
+                  static_cast<uint32_t>(blocks_per_slice),
+                  static_cast<uint32_t>(division.slices),
+                  work.width,
+                  division.slice,
+                  division.lanes,
+                  neighbours,
+                  S::kRow / pass * pass,
+                  reciprocal_of(division.lanes)};
+  run(S{}, grid, static_cast<unsigned>(blocks), threads);
   return cudaGetLastError();
 }
 
-// A whole warp takes an item of kLongItem entries or more on average; shorter ones share a warp, 8 lanes each
-// (docs/kernel-notes.md has the measurements).
-constexpr int64_t kLongItem = 128;
-
-template <typename T, bool kVector, int kVec, int kFeat, typename Run>
-int launch_rows(int64_t items, int64_t nnz, int64_t k, const Run& run) {
-  if constexpr (kFeat <= 8) {
-    if (nnz < kLongItem * items) return launch_shape<Shape<T, kVector, kVec, kFeat, 8>>(items, k, run);
-  }
-  return launch_shape<Shape<T, kVector, kVec, kFeat, kWarp>>(items, k, run);
+// As many entries in flight as fill a group's batch: at most 8, and 4 of 8 features each, whose registers would
+// otherwise leave room for too few warps.
+template <typename T, int kVec, int kRow, bool kFrame, typename Run>
+int launch_unrolled(const Work& work, int max_lanes, const Run& run) {
+  constexpr int kMost = kVec < 8 && !kFrame ? 8 : 4;
+  const Division division = divide<Shape<T, kVec, kRow, 1, kFrame>>(work.width, max_lanes);
+  const int neighbours = kRow / division.lanes;
+  if (neighbours * kMost <= kRow) return launch_shape<Shape<T, kVec, kRow, kMost, kFrame>>(work, division, run);
+  if (neighbours * 4 <= kRow) return launch_shape<Shape<T, kVec, kRow, 4, kFrame>>(work, division, run);
+  if (neighbours * 2 <= kRow) return launch_shape<Shape<T, kVec, kRow, 2, kFrame>>(work, division, run);
+  return launch_shape<Shape<T, kVec, kRow, 1, kFrame>>(work, division, run);
 }
 
-// Slices of 128 bytes: in fp32 a 233,000-row slice of x is 30 MB and stays in an L2 of 50 MB or more.
+// A whole warp takes an item of kLongItem entries or more on average; shorter ones share a warp, 8 lanes each, if there
+// are enough of them to fill the device and a row's features fit the lanes (docs/kernel-notes.md has the measurements).
+constexpr int64_t kLongItem = 128;
+constexpr int kShortRow = 8;
+constexpr int64_t kWarpsToFill = 32;  // per multiprocessor
+
+inline bool share_a_warp(const Work& work, int64_t lanes) {
+  return lanes <= kShortRow && work.nnz < kLongItem * work.items &&
+         work.items * work.heads >= kWarpsToFill * (kWarp / kShortRow) * attribute(cudaDevAttrMultiProcessorCount);
+}
+
+// Lanes across features. Slices of 16 lanes, 256 bytes, if with them the slice of x at work stays in L2 for the most
+// part; else as wide as can be, for then indices are read again for nothing.
+inline int feature_lanes(int64_t num_cols, int load_bytes) {
+  constexpr int kNarrow = 16;
+  const int64_t l2 = attribute(cudaDevAttrL2CacheSize);
+  return num_cols * kNarrow * load_bytes <= l2 + l2 / 4 ? kNarrow : kWarp;
+}
+
 template <typename Format>
 int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream) {
   const bool weighted = args.value || args.col_scale;
+  const Work work{items(a), nnz, args.k / args.heads, args.heads};
+  if (work.items == 0 || args.k == 0) return cudaSuccess;
   return visit_dtype(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto run = [&](auto shape, const Grid& grid, unsigned blocks) {
+    const auto run = [&](auto shape, const Grid& grid, unsigned blocks, int threads) {
       using S = decltype(shape);
-      const auto kernel = weighted ? spmm_kernel<Format, T, true, S> : spmm_kernel<Format, T, false, S>;
-      kernel<<<blocks, kBlock, 0, static_cast<cudaStream_t>(stream)>>>(a, args, grid);
+      const auto kernel = weighted ? spmm_kernel<Format, true, S> : spmm_kernel<Format, false, S>;
+      kernel<<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(a, args, grid);
     };
-    constexpr int kVec = kFullVec<T>;
-    const int64_t n = items(a), k = args.k, size = sizeof(T);
-    const bool vectors = k % kVec == 0 && aligned(args.x, args.ldx * size) && aligned(args.out, k * size) &&
-                         (!args.self_scale || aligned(args.self, args.ldself * size));
-    if (vectors && k <= 2 * kVec) return launch_rows<T, true, kVec, 2>(n, nnz, k, run);
-    if (vectors) return launch_rows<T, true, kVec, 8>(n, nnz, k, run);
-    if (k == 1) return launch_rows<T, false, 1, 1>(n, nnz, k, run);
-    return launch_rows<T, false, kVec, 8>(n, nnz, k, run);
+    if constexpr (sizeof(T) < 8) {
+      constexpr int64_t kVec = kFullVec<T>, kSize = sizeof(T);
+      const bool vectors = work.width % kVec == 0 && aligned(args.x, args.ldx * kSize, 16) &&
+                           aligned(args.out, args.k * kSize, 16) &&
+                           (!args.self_scale || aligned(args.self, args.ldself * kSize, 16));
+      const int lanes = feature_lanes(args.num_cols, 16);
+      if (vectors && share_a_warp(work, work.width / kVec)) {
+        return launch_unrolled<T, kVec, kShortRow, false>(work, kShortRow, run);
+      }
+      if (vectors) return launch_unrolled<T, kVec, kWarp, false>(work, lanes, run);
+      // An element's number must fit 32 bits in a frame, and a row should fill a few words.
+      const bool framed = args.num_cols * args.ldx < (int64_t{1} << 32) - kWarp * kVec;
+      if (framed && work.width >= 2 * kVec) return launch_unrolled<T, kVec, kWarp, true>(work, lanes, run);
+    }
+    if (share_a_warp(work, work.width)) return launch_unrolled<T, 1, kShortRow, false>(work, kShortRow, run);
+    return launch_unrolled<T, 1, kWarp, false>(work, kWarp, run);
   });
 }
 
 template <typename Format>
 int launch_sddmm(const Format& a, int64_t nnz, const SddmmArgs& args, void* stream) {
+  const Work work{items(a), nnz, args.k / args.heads, args.heads};
+  if (work.items == 0 || args.heads == 0) return cudaSuccess;
   return visit_dtype(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto run = [&](auto shape, const Grid& grid, unsigned blocks) {
-      const auto kernel = sddmm_kernel<Format, T, decltype(shape)>;
-      kernel<<<blocks, kBlock, 0, static_cast<cudaStream_t>(stream)>>>(a, args, grid);
+    const auto launch = [&](auto shape) -> int {
+      using S = decltype(shape);
+      const int threads = block_threads(work.items * S::kRow);
+      const int64_t blocks = ceil_div(work.items, threads / S::kRow);
+      if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
+      sddmm_kernel<Format, S>
+          <<<static_cast<unsigned>(blocks), threads, 0, static_cast<cudaStream_t>(stream)>>>(a, args, work.items);
+      return cudaGetLastError();
     };
-    constexpr int kVec = kFullVec<T>;
-    const int64_t size = sizeof(T);
-    const bool vectors = args.k % kVec == 0 && aligned(args.q, args.ldq * size) && aligned(args.key, args.ldk * size);
-    constexpr int64_t kWholeRow = 1;  // a group walks all of K itself, so there is one slice
-    if (vectors) return launch_rows<T, true, kVec, 8>(items(a), nnz, kWholeRow, run);
-    return launch_rows<T, false, 1, 8>(items(a), nnz, kWholeRow, run);
+    if constexpr (sizeof(T) < 8) {
+      constexpr int kVec = kFullVec<T>;
+      const int64_t size = sizeof(T);
+      const bool vectors =
+          work.width % kVec == 0 && aligned(args.q, args.ldq * size, 16) && aligned(args.key, args.ldk * size, 16);
+      const bool share = share_a_warp(work, 1);
+      if (vectors && work.width <= 2 * kVec) {
+        return share ? launch(DotShape<T, kVec, kShortRow, 2>{}) : launch(DotShape<T, kVec, kWarp, 2>{});
+      }
+      if (vectors && work.width <= 4 * kVec) {
+        return share ? launch(DotShape<T, kVec, kShortRow, 4>{}) : launch(DotShape<T, kVec, kWarp, 4>{});
+      }
+      if (vectors) {
+        return share ? launch(DotShape<T, kVec, kShortRow, 8>{}) : launch(DotShape<T, kVec, kWarp, 8>{});
+      }
+    }
+    return work.width <= 8 ? launch(DotShape<T, 1, kWarp, 4>{}) : launch(DotShape<T, 1, kWarp, 32>{});
   });
 }
 

@@ -1,213 +1,209 @@
-// How one work item is summed: a group of kRow lanes walks the item's entries, kFeat lanes across the features of a
-// slice of K and kRow / kFeat neighbours side by side. Shared by every format.
+// The sum over a run of entries, and where it goes. Shared by every format.
 #pragma once
 
-#include <cstdint>
-
+#include "frame.cuh"
+#include "place.cuh"
 #include "pyg_sparse/operands.h"
-#include "vec.cuh"
 
 namespace pyg_sparse::cuda {
 
-constexpr int kWarp = 32;
-constexpr int kBlock = 256;
-
 __device__ inline int64_t edge_of(const SlotMap& slot, int64_t position) {
+  if (!slot.edge) return position;
   return slot.wide ? static_cast<const int64_t*>(slot.edge)[position]
                    : static_cast<const int32_t*>(slot.edge)[position];
 }
 
-// How a group's lanes divide its work. With kVector a lane's kVec features are contiguous and move in one load;
-// without, they lie kFeat apart, so that the lanes' scalar loads are neighbours: the way for widths and strides that no
-// vector load fits.
-template <typename T, bool kVector_, int kVec_, int kFeat_, int kRow_>
-struct Shape {
-  static constexpr bool kVector = kVector_;
-  static constexpr int kVec = kVec_, kFeat = kFeat_, kRow = kRow_;
-  static constexpr int kNeighbours = kRow / kFeat;
-  static constexpr int kSlice = kVec * kFeat;            // most features of K that a group covers
-  static constexpr int kGroups = kBlock / kRow;          // groups in a block
-  static constexpr int kUnroll = kFeat < 8 ? kFeat : 8;  // entries in flight per lane
-  static_assert(kRow <= kWarp && kRow % kFeat == 0, "a group is part of a warp and holds whole feature rows");
-  static_assert(!kVector || sizeof(T) * kVec <= 16);
-};
-
-// The grid: blocks are ordered slice by slice, so that the slice of x in use stays in L2.
-struct Grid {
-  int64_t items;
-  int64_t blocks_per_slice;
-  int64_t slice;  // features in a slice, at most kSlice
-};
-
-// The place of this thread in it.
-template <typename S>
-struct Place {
-  int lane, feature, neighbour;  // in the group; of the slice; among the neighbours
-  unsigned mask;
-  int64_t item, k, end;  // features k(0), k(1), ... below end
-
-  __device__ Place(const Grid& grid, int64_t features) {
-    const int64_t slice = blockIdx.x / grid.blocks_per_slice;
-    const int64_t block = blockIdx.x - slice * grid.blocks_per_slice;
-    const int in_warp = threadIdx.x % kWarp;
-    lane = in_warp % S::kRow;
-    feature = lane % S::kFeat;
-    neighbour = lane / S::kFeat;
-    mask = S::kRow == kWarp ? ~0u : ((1u << (S::kRow % kWarp)) - 1u) << (in_warp - lane);
-    item = block * S::kGroups + threadIdx.x / S::kRow;
-    k = slice * grid.slice + feature * (S::kVector ? S::kVec : 1);
-    end = slice * grid.slice + grid.slice < features ? slice * grid.slice + grid.slice : features;
-  }
-
-  // Offset of this lane's feature v from its first, and whether it exists.
-  __device__ static constexpr int offset(int v) { return S::kVector ? v : v * S::kFeat; }
-  __device__ bool has(int v) const { return k + (S::kVector ? 0 : offset(v)) < end; }
-};
-
-// This lane's features of one row of x; zero where it has none.
-template <typename T, typename S>
-struct Features {
-  static constexpr int kLoads = S::kVector ? 1 : S::kVec;
-  Vec<T, S::kVec / kLoads> part[kLoads] = {};
-
-  __device__ void load_from(const Place<S>& place, const T* from) {
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      if (place.has(i)) part[i] = load<T, S::kVec / kLoads>(from + (S::kVector ? 0 : place.offset(i)));
-    }
-  }
-  __device__ Accumulate<T> operator[](int v) const { return S::kVector ? part[0][v] : part[S::kVector ? 0 : v][0]; }
-};
-
-// Up to kRow entries, one in each lane's registers. col is -1 past the end and in padding.
+// One entry in each lane's registers. col is -1 past the end and in padding.
 template <typename T>
 struct Entry {
   int32_t col;
   Accumulate<T> weight;
 };
 
-template <typename T, bool kWeighted>
-__device__ Entry<T> load_entry(const SpmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t position,
-                               int64_t end) {
-  Entry<T> entry{-1, Accumulate<T>(0)};
-  if (position < end) entry.col = col[position];
-  if constexpr (kWeighted) {
-    if (entry.col >= 0) {
-      entry.weight = args.value ? widen(static_cast<const T*>(args.value)[edge_of(slot, position)]) : Accumulate<T>(1);
-      if (args.col_scale) entry.weight *= static_cast<const Accumulate<T>*>(args.col_scale)[entry.col];
+// A group's running sums over one work item.
+template <bool kWeighted, typename S>
+class RowSum {
+ public:
+  using T = typename S::T;
+  using A = Accumulate<T>;
+
+  __device__ RowSum(const SpmmArgs& args, const Place<S>& place)
+      : args_(args),
+        place_(place),
+        x_(static_cast<const char*>(args.x) + place.loaded_k() * sizeof(T)),
+        row_bytes_(static_cast<uint32_t>(args.ldx * sizeof(T))) {
+    // Hides how x_ came about: the compiler would add its parts again for every entry, three instructions in place of
+    // one.
+    asm("" : "+l"(x_));
+  }
+
+  __device__ Entry<T> load_entry(const int32_t* col, const SlotMap& slot, int64_t position, int64_t end) const {
+    Entry<T> entry{-1, A(0)};
+    if (position < end) entry.col = col[position];
+    if constexpr (kWeighted) {
+      if (entry.col >= 0) {
+        const int64_t at = args_.value ? edge_of(slot, position) * args_.value_step + place_.head * args_.head_step : 0;
+        entry.weight = args_.value ? widen(static_cast<const T*>(args_.value)[at]) : A(1);
+        if (args_.col_scale) entry.weight *= static_cast<const A*>(args_.col_scale)[entry.col];
+      }
+    }
+    return entry;
+  }
+
+  // Adds the entries held by lanes first .. last - 1 of the group, none of which is padding if all_there.
+  __device__ void add(const Entry<T>& entry, int first, int last, bool all_there = false) {
+    const int pass = S::kUnroll * place_.neighbours;
+    for (; all_there && first + pass <= last; first += pass) add_pass<true>(entry, first, last);
+    for (; first < last; first += pass) add_pass<false>(entry, first, last);
+  }
+
+  // Adds the entries begin .. end.
+  __device__ void add_run(const int32_t* col, const SlotMap& slot, int64_t begin, int64_t end) {
+    Entry<T> next = load_entry(col, slot, begin + place_.lane, end);
+    for (int64_t base = begin; base < end; base += place_.batch) {
+      const Entry<T> entry = next;  // the following entries load while these are summed
+      next = load_entry(col, slot, base + place_.batch + place_.lane, end);
+      const int64_t left = end - base;
+      const int count = left < place_.batch ? static_cast<int>(left) : place_.batch;
+      add(entry, 0, count, __all_sync(place_.mask, place_.lane >= count || entry.col >= 0));
     }
   }
-  return entry;
-}
 
-// Adds the entries held by lanes first .. last - 1 of the group.
-template <typename T, bool kWeighted, typename S>
-__device__ void add_entries(const SpmmArgs& args, const Place<S>& place, const Entry<T>& entry, int first, int last,
-                            Accumulate<T> (&sum)[S::kVec]) {
-  const T* x = static_cast<const T*>(args.x) + place.k;
-  for (int j = first; j < last; j += S::kUnroll * S::kNeighbours) {
-    Features<T, S> value[S::kUnroll];
-    Accumulate<T> weight[S::kUnroll];
+  // Writes the sums: to a partial, or to out with the epilogue. Then starts anew.
+  __device__ void finish(int64_t row, int64_t partial) {
+    if constexpr (S::kFrame) {
+      shift_frame(place_, -phase_, sum_);
+      phase_ = 0;
+    }
+    sum_neighbours();
+    if (place_.neighbour == 0 && place_.has_features()) write(row, partial);
+#pragma unroll
+    for (int v = 0; v < S::kVec; ++v) sum_[v] = 0;
+  }
+
+ private:
+  // kUnroll entries of every neighbour, from the lane first on. With kFull all of them are there.
+  template <bool kFull>
+  __device__ void add_pass(const Entry<T>& entry, int first, int last) {
+    Vec<T, S::kVec> value[S::kUnroll];
+    A weight[S::kUnroll];
+    int phase[S::kUnroll];
 #pragma unroll
     for (int u = 0; u < S::kUnroll; ++u) {
-      const int from = j + u * S::kNeighbours + place.neighbour;
-      const int32_t col = __shfl_sync(place.mask, entry.col, from, S::kRow);
-      if constexpr (kWeighted) weight[u] = __shfl_sync(place.mask, entry.weight, from, S::kRow);
-      const bool valid = from < last && col >= 0;
-      if (valid) value[u].load_from(place, x + col * args.ldx);
+      const int from = first + u * place_.neighbours + place_.loaded_neighbour();
+      const int32_t col = __shfl_sync(place_.mask, entry.col, from, S::kRow);
+      weight[u] = kWeighted ? __shfl_sync(place_.mask, entry.weight, from, S::kRow) : A(1);
+      const bool valid = kFull || (from < last && col >= 0);
+      if constexpr (S::kFrame) {
+        const uint32_t element = frame_.element(static_cast<uint32_t>(col), static_cast<uint32_t>(args_.ldx));
+        phase[u] = valid ? Frame<S>::phase(element) : phase_;
+        value[u] = valid ? frame_.load_word(place_, element) : Vec<T, S::kVec>{};
+      } else {
+        const char* source = x_ + static_cast<uint64_t>(static_cast<uint32_t>(col)) * row_bytes_;
+        value[u] = valid ? load<T, S::kVec>(reinterpret_cast<const T*>(source)) : Vec<T, S::kVec>{};
+      }
       // An invalid entry adds 0 * 0: its weight may be another run's NaN.
       if (kWeighted && !valid) weight[u] = 0;
     }
+    if constexpr (S::kFrame) {
+      add_by_phase(value, weight, phase);
+    } else {
 #pragma unroll
-    for (int u = 0; u < S::kUnroll; ++u) {
+      for (int u = 0; u < S::kUnroll; ++u) add_row(value[u], weight[u]);
+    }
+  }
+
+  __device__ void add_row(const Vec<T, S::kVec>& value, A weight) {
+#pragma unroll
+    for (int v = 0; v < S::kVec; ++v) sum_[v] += kWeighted ? weight * value[v] : value[v];
+  }
+
+  // Adds the rows of the phase at hand, then moves on to a phase that is left, until none is.
+  __device__ void add_by_phase(const Vec<T, S::kVec> (&value)[S::kUnroll], const A (&weight)[S::kUnroll],
+                               int (&phase)[S::kUnroll]) {
+    constexpr int kDone = -1;
+    bool others = false;
+#pragma unroll
+    for (int u = 0; u < S::kUnroll; ++u) others |= phase[u] != phase_;
+    if (!__any_sync(place_.mask, others)) {
+#pragma unroll
+      for (int u = 0; u < S::kUnroll; ++u) add_row(value[u], weight[u]);
+      return;
+    }
+    while (true) {
+      int left = kDone;
+#pragma unroll
+      for (int u = 0; u < S::kUnroll; ++u) {
+        if (phase[u] == phase_) {
+          add_row(value[u], weight[u]);
+          phase[u] = kDone;
+        } else if (phase[u] != kDone) {
+          left = phase[u];
+        }
+      }
+      const unsigned lanes_left = __ballot_sync(place_.mask, left != kDone);
+      if (!lanes_left) return;
+      const int next = __shfl_sync(place_.mask, left, __ffs(lanes_left) - 1);
+      shift_frame(place_, next - phase_, sum_);
+      phase_ = next;
+    }
+  }
+
+  // Adds up the neighbours of a group, into the lanes of the first.
+  __device__ void sum_neighbours() {
+    for (int count = place_.neighbours; count > 1;) {
+      const int half = (count + 1) / 2;
 #pragma unroll
       for (int v = 0; v < S::kVec; ++v) {
-        sum[v] += kWeighted ? weight[u] * value[u][v] : value[u][v];
+        const A other = __shfl_down_sync(place_.mask, sum_[v], half * place_.lanes, S::kRow);
+        if (place_.neighbour + half < count) sum_[v] += other;
       }
+      count = half;
     }
   }
-}
 
-template <typename T, bool kWeighted, typename S>
-__device__ void sum_entries(const SpmmArgs& args, const Place<S>& place, const int32_t* col, const SlotMap& slot,
-                            int64_t begin, int64_t end, Accumulate<T> (&sum)[S::kVec]) {
-  Entry<T> next = load_entry<T, kWeighted>(args, col, slot, begin + place.lane, end);
-  for (int64_t base = begin; base < end; base += S::kRow) {
-    const Entry<T> entry = next;  // the following entries load while these are summed
-    next = load_entry<T, kWeighted>(args, col, slot, base + S::kRow + place.lane, end);
-    const int64_t left = end - base;
-    add_entries<T, kWeighted>(args, place, entry, 0, left < S::kRow ? static_cast<int>(left) : S::kRow, sum);
-  }
-}
-
-// Adds up the neighbours of a group and writes the slice: to a partial, or to out with the epilogue.
-template <typename T, typename S>
-__device__ void finish(const SpmmArgs& args, const Place<S>& place, int64_t row, int64_t partial,
-                       Accumulate<T> (&sum)[S::kVec]) {
-  using A = Accumulate<T>;
+  __device__ void write(int64_t row, int64_t partial) {
+    if (partial >= 0) {
+      A* to = static_cast<A*>(args_.partial) + partial * args_.k + place_.k;
 #pragma unroll
-  for (int offset = S::kFeat; offset < S::kRow; offset *= 2) {
-#pragma unroll
-    for (int v = 0; v < S::kVec; ++v) sum[v] += __shfl_xor_sync(place.mask, sum[v], offset, S::kRow);
-  }
-  if (place.neighbour != 0) return;
-  if (partial >= 0) {
-    A* to = static_cast<A*>(args.partial) + partial * args.k + place.k;
+      for (int v = 0; v < S::kVec; ++v) {
+        if (has(v)) to[v] = sum_[v];
+      }
+      return;
+    }
+    const A row_scale = args_.row_scale ? static_cast<const A*>(args_.row_scale)[row] : A(1);
+    const A self_scale = args_.self_scale ? static_cast<const A*>(args_.self_scale)[row] : A(0);
+    const T* self = static_cast<const T*>(args_.self) + row * args_.ldself + place_.k;
+    T* to = static_cast<T*>(args_.out) + row * args_.k + place_.k;
+    Vec<T, S::kVec> own{};
+    if constexpr (!S::kFrame) {
+      if (args_.self_scale) own = load<T, S::kVec>(self);
+    }
 #pragma unroll
     for (int v = 0; v < S::kVec; ++v) {
-      if (place.has(v)) to[place.offset(v)] = sum[v];
+      if (!has(v)) continue;
+      sum_[v] *= row_scale;
+      if (args_.self_scale) sum_[v] += self_scale * (S::kFrame ? widen(self[v]) : own[v]);
+      if (args_.bias) sum_[v] += static_cast<const A*>(args_.bias)[place_.k + v];
+      if (args_.relu) sum_[v] = relu(sum_[v]);
+      if constexpr (S::kFrame) to[v] = narrow<T>(sum_[v]);
     }
-    return;
+    if constexpr (!S::kFrame) store<T, S::kVec>(to, sum_);
   }
-  const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
-  Features<T, S> self;
-  A self_scale = 0;
-  if (args.self_scale) {
-    self_scale = static_cast<const A*>(args.self_scale)[row];
-    self.load_from(place, static_cast<const T*>(args.self) + row * args.ldself + place.k);
-  }
-  T* to = static_cast<T*>(args.out) + row * args.k + place.k;
-#pragma unroll
-  for (int v = 0; v < S::kVec; ++v) sum[v] = row_scale * sum[v] + (args.self_scale ? self_scale * self[v] : A(0));
-  if constexpr (S::kVector) {
-    if (place.has(0)) store<T, S::kVec>(to, sum);
-  } else {
-#pragma unroll
-    for (int v = 0; v < S::kVec; ++v) {
-      if (place.has(v)) to[place.offset(v)] = narrow<T>(sum[v]);
-    }
-  }
-}
 
-// The dot products of a run of entries, kFeat lanes to each; row_of(position) is an entry's row.
-template <typename T, typename S, typename RowOf>
-__device__ void dot_entries(const SddmmArgs& args, const Place<S>& place, const int32_t* col, const SlotMap& slot,
-                            int64_t begin, int64_t end, const RowOf& row_of) {
-  using A = Accumulate<T>;
-  for (int64_t base = begin; base < end; base += S::kNeighbours) {
-    const int64_t position = base + place.neighbour;
-    const int64_t c = position < end ? col[position] : -1;
-    const int64_t row = c >= 0 ? row_of(position) : 0;
-    A dot = 0;
-    if (c >= 0) {
-      const T* q = static_cast<const T*>(args.q) + row * args.ldq;
-      const T* key = static_cast<const T*>(args.key) + c * args.ldk;
-      constexpr int kLoad = S::kVector ? S::kVec : 1;
-#pragma unroll 4
-      for (int64_t k = place.feature * kLoad; k < args.k; k += S::kFeat * kLoad) {
-        const auto left = load<T, kLoad>(q + k), right = load<T, kLoad>(key + k);
-#pragma unroll
-        for (int v = 0; v < kLoad; ++v) dot += left[v] * right[v];
-      }
-    }
-#pragma unroll
-    for (int offset = 1; offset < S::kFeat; offset *= 2) dot += __shfl_xor_sync(place.mask, dot, offset, S::kRow);
-    if (c >= 0 && place.feature == 0) {
-      if (args.row_scale) dot *= static_cast<const A*>(args.row_scale)[row];
-      if (args.col_scale) dot *= static_cast<const A*>(args.col_scale)[c];
-      static_cast<T*>(args.out)[edge_of(slot, position)] = narrow<T>(dot);
-    }
-  }
-}
+  // A frame's last lane may have fewer features than the others.
+  __device__ bool has(int v) const { return !S::kFrame || place_.k + v < place_.end; }
+
+  const SpmmArgs& args_;
+  const Place<S>& place_;
+  const char* x_;  // this lane's first feature in row 0
+  uint32_t row_bytes_;
+  struct NoFrame {
+    __device__ NoFrame(const SpmmArgs&, const Place<S>&) {}
+  };
+  std::conditional_t<S::kFrame, Frame<S>, NoFrame> frame_{args_, place_};
+  int phase_ = 0;
+  A sum_[S::kVec] = {};
+};
 
 }  // namespace pyg_sparse::cuda

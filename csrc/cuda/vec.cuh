@@ -24,6 +24,12 @@ __device__ T narrow(Accumulate<T> value) {
   }
 }
 
+// NaN stays NaN, as in torch.
+template <typename A>
+__device__ A relu(A value) {
+  return value < A(0) ? A(0) : value;
+}
+
 // kVec consecutive elements, moved by one instruction of up to 16 bytes. They are kept as 32-bit words: 16-bit elements
 // held one by one would be unpacked and packed again at every select.
 template <typename T, int kVec>
@@ -51,9 +57,15 @@ struct alignas(sizeof(T) * kVec) Vec {
 template <typename T>
 constexpr int kFullVec = 16 / sizeof(T);
 
+// From memory that no thread of the kernel writes.
 template <typename T, int kVec>
 __device__ Vec<T, kVec> load(const T* from) {
-  return *reinterpret_cast<const Vec<T, kVec>*>(from);
+  constexpr int kBytes = sizeof(T) * kVec;
+  using Word = std::conditional_t<
+      kBytes == 16, uint4,
+      std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, unsigned, unsigned short>>>;
+  static_assert(sizeof(Word) == kBytes);
+  return __builtin_bit_cast(Vec<T, kVec>, __ldg(reinterpret_cast<const Word*>(from)));
 }
 
 // Rounds and stores kVec consecutive elements.

@@ -29,7 +29,11 @@ DType dtype_of(const Tensor& tensor, const char* name) {
 Tensor row_major(const Tensor& tensor, int64_t rows, const char* name) {
   STD_TORCH_CHECK(tensor.dim() == 2, name, " must have 2 dimensions, not ", tensor.dim());
   STD_TORCH_CHECK(tensor.size(0) == rows, name, " must have ", rows, " rows, not ", tensor.size(0));
-  return tensor.size(1) <= 1 || tensor.stride(1) == 1 ? tensor : torch::stable::contiguous(tensor);
+  constexpr int64_t kStrides = int64_t{1} << 29;  // in elements: 2^32 bytes at most
+  STD_TORCH_CHECK(tensor.size(1) < kStrides, name, " has ", tensor.size(1), " columns; fewer than 2^29 are allowed");
+  const bool unit = tensor.size(1) <= 1 || tensor.stride(1) == 1;
+  const bool near = tensor.size(0) <= 1 || (tensor.stride(0) >= 0 && tensor.stride(0) < kStrides);
+  return unit && near ? tensor : torch::stable::contiguous(tensor);
 }
 
 // An optional vector of known length and dtype; absent is null. Holds a contiguous copy alive where one is needed.
@@ -79,7 +83,7 @@ Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
 // t_format, t_layout and t_partials are for the gradient alone.
 Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
             int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor row_scale,
-            OptionalTensor col_scale, OptionalTensor self_scale) {
+            OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias, bool relu) {
   const FormatOps& ops = find_format(format);
   check_same_device(x, layout);
   const DType dtype = dtype_of(x, "x");
@@ -88,41 +92,52 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
   const int64_t k = features.size(1);
   STD_TORCH_CHECK(!value || ops.has_slots(layout) || value->numel() == 0,
                   "value needs a plan built with edge_values=True");
+  const int64_t heads = value && value->dim() == 2 ? value->size(1) : 1;
+  STD_TORCH_CHECK(heads > 0 && k % heads == 0, "the width of x, ", k, ", must be a multiple of value's ", heads,
+                  " heads");
   STD_TORCH_CHECK(!self_scale || num_rows == num_cols, "self_scale needs a square adjacency, not ", num_rows, " x ",
                   num_cols);
-  const Vector values(value, value ? value->numel() : 0, x.scalar_type(), x, "value");
+  const OptionalTensor flat = value && value->dim() == 2 ? torch::stable::flatten(*value) : value;
+  const Vector values(flat, flat ? flat->numel() : 0, x.scalar_type(), x, "value");
   const Vector row_scales(row_scale, num_rows, scale, x, "row_scale");
   const Vector col_scales(col_scale, num_cols, scale, x, "col_scale");
   const Vector self_scales(self_scale, num_rows, scale, x, "self_scale");
+  const Vector biases(bias, k, scale, x, "bias");
 
   Tensor out = torch::stable::new_empty(x, {num_rows, k});
   if (out.numel() == 0) return out;
   const Tensor partial = torch::stable::new_empty(x, {partials, k}, scale);
-  // A column's scale is read once per entry or, where x is scaled first, once. 16-bit features are not: their scaled
-  // values would be rounded, and could overflow.
+  // A column's scale is read once per entry or, where x is scaled first, once. fp16 features are not: their scaled
+  // values could overflow.
   constexpr int64_t kEntriesPerColumn = 4;
-  const bool wide = dtype == DType::kFloat64 || dtype == DType::kFloat32;
-  const bool scale_first = col_scale && wide && ops.positions(layout) >= kEntriesPerColumn * num_cols;
+  const bool scale_first =
+      col_scale && dtype != DType::kFloat16 && ops.positions(layout) >= kEntriesPerColumn * num_cols;
   const Tensor source = scale_first ? scaled_rows(features, col_scales, dtype) : features;
-  SpmmArgs args{dtype,
-                k,
-                source.const_data_ptr(),
-                row_stride(source),
-                features.const_data_ptr(),
-                row_stride(features),
-                out.mutable_data_ptr(),
-                values.data(),
-                row_scales.data(),
-                scale_first ? nullptr : col_scales.data(),
-                self_scales.data(),
-                partial.mutable_data_ptr()};
+  const SpmmArgs args{.dtype = dtype,
+                      .k = k,
+                      .heads = heads,
+                      .num_cols = num_cols,
+                      .x = source.const_data_ptr(),
+                      .ldx = row_stride(source),
+                      .self = features.const_data_ptr(),
+                      .ldself = row_stride(features),
+                      .out = out.mutable_data_ptr(),
+                      .value = values.data(),
+                      .value_step = heads,
+                      .head_step = 1,
+                      .row_scale = row_scales.data(),
+                      .col_scale = scale_first ? nullptr : col_scales.data(),
+                      .self_scale = self_scales.data(),
+                      .bias = biases.data(),
+                      .relu = relu,
+                      .partial = partial.mutable_data_ptr()};
   ops.spmm(layout, args, out);
   return out;
 }
 
 Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t, std::string, std::vector<Tensor>, int64_t,
-             int64_t num_rows, int64_t num_cols, int64_t num_edges, Tensor q, Tensor k, OptionalTensor row_scale,
-             OptionalTensor col_scale) {
+             int64_t num_rows, int64_t num_cols, int64_t num_edges, int64_t heads, Tensor q, Tensor k,
+             OptionalTensor row_scale, OptionalTensor col_scale) {
   const FormatOps& ops = find_format(format);
   check_same_device(q, layout);
   check_same_device(k, layout);
@@ -130,24 +145,26 @@ Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t, std::strin
   STD_TORCH_CHECK(k.scalar_type() == q.scalar_type(), "q and k must have the same dtype");
   const Tensor left = row_major(q, num_rows, "q");
   const Tensor right = row_major(k, num_cols, "k");
-  STD_TORCH_CHECK(left.size(1) == right.size(1), "q and k must have the same width, not ", left.size(1), " and ",
-                  right.size(1));
+  const int64_t width = left.size(1);
+  STD_TORCH_CHECK(width == right.size(1), "q and k must have the same width, not ", width, " and ", right.size(1));
+  STD_TORCH_CHECK(heads > 0 && width % heads == 0, "the width of q, ", width,
+                  ", must be a multiple of heads = ", heads);
   STD_TORCH_CHECK(num_edges == 0 || ops.has_slots(layout), "sddmm needs a plan built with edge_values=True");
   const Vector row_scales(row_scale, num_rows, scale_type(dtype), q, "row_scale");
   const Vector col_scales(col_scale, num_cols, scale_type(dtype), q, "col_scale");
 
-  Tensor out = torch::stable::new_empty(q, {num_edges});
+  Tensor out = torch::stable::new_empty(q, {num_edges, heads});
   if (num_edges == 0) return out;
-  const int64_t width = left.size(1);
-  const SddmmArgs args{dtype,
-                       width,
-                       left.const_data_ptr(),
-                       row_stride(left),
-                       right.const_data_ptr(),
-                       row_stride(right),
-                       out.mutable_data_ptr(),
-                       row_scales.data(),
-                       col_scales.data()};
+  const SddmmArgs args{.dtype = dtype,
+                       .k = width,
+                       .heads = heads,
+                       .q = left.const_data_ptr(),
+                       .ldq = row_stride(left),
+                       .key = right.const_data_ptr(),
+                       .ldk = row_stride(right),
+                       .out = out.mutable_data_ptr(),
+                       .row_scale = row_scales.data(),
+                       .col_scale = col_scales.data()};
   ops.sddmm(layout, args, out);
   return out;
 }
@@ -159,11 +176,13 @@ STABLE_TORCH_LIBRARY(pyg_sparse, m) {
   m.def(
       "spmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
       "int num_rows, int num_cols, Tensor x, Tensor? value, Tensor? row_scale, Tensor? col_scale, "
-      "Tensor? self_scale) -> Tensor");
+      "Tensor? self_scale, Tensor? bias, bool relu) -> Tensor");
   m.def(
       "sddmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
-      "int num_rows, int num_cols, int num_edges, Tensor q, Tensor k, Tensor? row_scale, Tensor? col_scale) -> Tensor");
+      "int num_rows, int num_cols, int num_edges, int heads, Tensor q, Tensor k, Tensor? row_scale, Tensor? col_scale) "
+      "-> Tensor");
   m.def("sort_by_key(Tensor key, int num_keys) -> (Tensor ptr, Tensor order)");
+  m.def("vote(Tensor rowptr, Tensor row, Tensor col, Tensor label, int seed) -> Tensor");
   m.def("build_info() -> str");
 }
 

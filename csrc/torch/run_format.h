@@ -2,7 +2,10 @@
 // struct of pointers, for which items(), entries_before(), shared_rows() and the spmm and sddmm launchers exist.
 #pragma once
 
+#include <optional>
+
 #include "check_cuda.h"
+#include "pyg_sparse/order.h"
 #include "registry.h"
 
 namespace pyg_sparse::torch_binding {
@@ -29,18 +32,32 @@ void for_item_ranges(const View& a, int64_t k, const Body& body) {
                               [&](int64_t begin, int64_t end) { body(first_item_at(begin), first_item_at(end)); });
 }
 
-template <typename View>
-void run_spmm(const View& a, [[maybe_unused]] int64_t nnz, const SpmmArgs& args, const Tensor& out) {
-  const SharedRows shared = shared_rows(a);
 #ifdef PYG_SPARSE_CUDA
-  if (out.is_cuda()) {
-    const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
-    void* stream = current_stream(out.get_device_index());
-    check_cuda(cuda::spmm(a, nnz, args, stream), "spmm");
-    check_cuda(cuda::combine(shared, args, stream), "spmm (combine)");
-    return;
+template <typename View>
+void run_spmm_on_cuda(View a, int64_t positions, SpmmArgs args, const Tensor& out) {
+  const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
+  void* stream = current_stream(out.get_device_index());
+  std::optional<Tensor> ordered;
+  if (args.value && positions > 0 && cuda::worth_ordering(args)) {
+    ordered = torch::stable::new_empty(out, {args.heads, positions});
+    const OrderArgs order{args.dtype, positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
+    check_cuda(cuda::order_values(order, stream), "spmm (order of values)");
+    a.slot.edge = nullptr;
+    args.value = order.out;
+    args.value_step = 1;
+    args.head_step = positions;
   }
+  check_cuda(cuda::spmm(a, positions, args, stream), "spmm");
+  check_cuda(cuda::combine(shared_rows(a), args, stream), "spmm (combine)");
+}
 #endif
+
+template <typename View>
+void run_spmm(const View& a, [[maybe_unused]] int64_t positions, const SpmmArgs& args, const Tensor& out) {
+#ifdef PYG_SPARSE_CUDA
+  if (out.is_cuda()) return run_spmm_on_cuda(a, positions, args, out);
+#endif
+  const SharedRows shared = shared_rows(a);
   for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, args, first, last); });
   torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),
                               [&](int64_t first, int64_t last) { cpu::combine(shared, args, first, last); });

@@ -26,9 +26,8 @@ class Recipe:
 
 # Kipf and Welling 2017, section 5.2.
 PLANETOID = Recipe(hidden=16, epochs=200, weight_decay=5e-4)
-SYNTHETIC = "reddit-shaped"
 RECIPES = {
-    SYNTHETIC: Recipe(),
+    "reddit-shaped": Recipe(),
     "reddit": Recipe(epochs=100),
     "planetoid:Cora": PLANETOID,
     "planetoid:CiteSeer": PLANETOID,
@@ -73,17 +72,23 @@ def default_scale(device: torch.device) -> float:
     return 1.0 if device.type == "cuda" else CPU_SCALE
 
 
+def is_synthetic(name: str) -> bool:
+    """Whether the data set is a synthetic graph: the name of its shape and ``-shaped``."""
+    return name.endswith("-shaped")
+
+
 def load(name: str, *, root: Path, scale: float, seed: int, device: torch.device) -> Task:
     """The data set ``name`` on ``device``.
 
     ``root`` is the folder of the real data sets; ``scale`` and ``seed`` are for the synthetic one.
     """
     data: Any
-    if name == SYNTHETIC:
-        from pyg_sparse.datasets import SHAPES, shaped_data
+    if is_synthetic(name):
+        from pyg_sparse.datasets import shape_of, shaped_data
 
-        data = shaped_data("reddit", scale=scale, seed=seed, device=device)
-        return _task(name, data, classes=SHAPES["reddit"].classes, scale=scale)
+        shape = name.removesuffix("-shaped")
+        data = shaped_data(shape, scale=scale, seed=seed, device=device)
+        return _task(name, data, classes=shape_of(shape).classes, scale=scale)
     if name == "reddit":
         from torch_geometric.datasets import Reddit
 

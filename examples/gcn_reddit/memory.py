@@ -1,4 +1,4 @@
-"""Peak memory since a moment: what the allocator handed out on a GPU, the whole process's on a CPU."""
+"""Memory that is free, and its peak since a moment: the allocator's on a GPU, the whole process's on a CPU."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ def peak_mb(device: torch.device) -> float:
     # Not getrusage: a child starts with its parent's maximum.
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6
+
+
+def available_mb(device: torch.device) -> float:
+    """What can still be allocated."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] / 1e6
+    meminfo = Path("/proc/meminfo").read_text()
+    return int(meminfo.split("MemAvailable:")[1].split()[0]) * 1024 / 1e6

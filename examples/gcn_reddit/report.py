@@ -37,6 +37,7 @@ def row(run: Run, config: Config) -> results.Row:
         "peak_mb": run.peak_mb,
         "test_acc": statistics.fmean(run.test_acc),
         "test_acc_samples": run.test_acc,
+        "final_loss": run.losses[-1],
         "loss_samples": run.losses,
     }
     return fixed | results.timed(run.ms_samples) | measured

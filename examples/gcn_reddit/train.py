@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.timing import elapsed_ms
 
-from .data import SYNTHETIC, Task, load
+from .data import Task, is_synthetic, load
 from .memory import peak_mb, reset_peak
 from .model import BACKENDS, GCN, Backend
 
@@ -39,7 +41,7 @@ class Config:
 
     @property
     def synthetic(self) -> bool:
-        return self.dataset == SYNTHETIC
+        return is_synthetic(self.dataset)
 
 
 @dataclass
@@ -68,33 +70,45 @@ def run(config: Config, impl: str, *, describe: bool) -> Run:
     task = load(config.dataset, root=config.root, scale=config.scale, seed=config.seeds[0], device=config.device)
     if describe:
         print(task.describe(), flush=True)
-    print(f"\n{impl}: {BACKENDS[impl].__doc__}", flush=True)
     result = Run(impl, about=task.about, num_nodes=len(task.x), num_edges=task.edge_index.size(1))
+    with recorded(result):
+        task.x = task.x.to(config.dtype)
+        backend, result.preprocess_ms = prepare(config, impl, task)
+        del task.edge_index  # the backend has what it needs of it
+        train(config, task, backend, result)
+    return result
+
+
+@contextmanager
+def recorded(result: Run) -> Iterator[None]:
+    """Turns a failure into the result's reason."""
     try:
-        _train(config, task, result)
+        yield
     except Exception as error:
         print(f"  failed: {type(error).__name__}: {error}")
         first_sentence = str(error).partition("\n")[0].partition(". ")[0]
         result.why = f"{type(error).__name__}: {first_sentence}"
-    return result
 
 
-def _train(config: Config, task: Task, result: Run) -> None:
-    device = config.device
-    task.x = task.x.to(config.dtype)
-    prepare = partial(BACKENDS[result.impl], task.edge_index, len(task.x), config.dtype)
-    backend, preprocess_ms = elapsed_ms(prepare, device)
-    del prepare, task.edge_index  # the backend has what it needs of it
-    if result.impl == "pyg_sparse":
+def prepare(config: Config, impl: str, task: Task) -> tuple[Backend, float | None]:
+    """The backend on the task's graph, and how long that took in ms: None for pyg, which prepares nothing."""
+    print(f"\n{impl}: {BACKENDS[impl].__doc__}", flush=True)
+    make = partial(BACKENDS[impl], task.edge_index, len(task.x), config.dtype)
+    backend, preprocess_ms = elapsed_ms(make, config.device)
+    if impl == "pyg_sparse":
         print(backend.graph)
-    if result.impl != "pyg":  # which prepares nothing
-        result.preprocess_ms = preprocess_ms
-        print(f"  graph prepared in {preprocess_ms:,.0f} ms")
+    if impl == "pyg":
+        return backend, None
+    print(f"  graph prepared in {preprocess_ms:,.0f} ms")
+    return backend, preprocess_ms
 
-    reset_peak(device)
+
+def train(config: Config, task: Task, backend: Backend, result: Run) -> None:
+    """A model for each seed; everything but the preparation goes into ``result``."""
+    reset_peak(config.device)
     for seed in config.seeds:
         _train_seed(config, task, backend, seed, result)
-    result.peak_mb = peak_mb(device)
+    result.peak_mb = peak_mb(config.device)
     if len(config.seeds) > 1:
         mean, spread = statistics.fmean(result.test_acc), statistics.stdev(result.test_acc)
         print(f"  test accuracy over {len(config.seeds)} seeds: {mean:.3f} +- {spread:.3f}")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import bandwidth, bench_spmm, check, contenders, graphs, results
+from benchmarks import bandwidth, bench_spmm, check, contenders, graphs, measure, results
 
 SPEEDS = {"copy_gbs": 1.0, "gather_gbs": 1.0, "gather_method": "none"}
 
@@ -67,9 +67,9 @@ def test_run_measures_everything_and_keeps_failures(graph_file, tmp_path, monkey
 
 
 def test_wrong_result_is_not_timed(graph, monkeypatch):
-    timer = bench_spmm.Timer(torch.device("cpu"), 3, 1.0)
+    timer = measure.Timer(torch.device("cpu"), 3, 1.0)
     problem = contenders.Problem(graph, "fwd", torch.randn(30, 4), None)
     (scatter,) = contenders.rivals(["scatter"])
-    row = bench_spmm._measure(scatter, problem, 2 * check.reference(problem), timer)
+    row = measure.measure(scatter, problem, 2 * check.reference(problem), timer)
     assert row["ms"] is None
     assert row["why"].startswith("wrong: relative error 5")

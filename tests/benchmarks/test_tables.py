@@ -1,3 +1,5 @@
+from itertools import product
+
 import pytest
 
 from benchmarks import make_tables, results, tables
@@ -93,7 +95,7 @@ def test_summary_is_of_the_forward_product_over_ones_in_fp32():
 
 def test_scales_of_one_shape_are_not_mixed():
     small = [{**row, "scale": 0.1} for row in SPMM]
-    for render in (tables.spmm, tables.spmm_detail):
+    for render in (tables.spmm, tables.detail):
         both = render(META, [*SPMM, *small])
         assert "reddit-shaped (synthetic)" in both
         assert "reddit-shaped (synthetic, scale 0.1)" in both
@@ -102,7 +104,7 @@ def test_scales_of_one_shape_are_not_mixed():
 
 
 def test_detail_has_every_row_and_every_reason():
-    table = tables.spmm_detail(META, SPMM)
+    table = tables.detail(META, SPMM)
     assert cells(table, "torch.sparse.mm", "csr int64")[:2] == ["6.00 (3.00)", "8.00 (1.00)"]
     assert cells(table, "cuSPARSE", "csr_alg3") == ["2.00 (1.00)", "-", "1.50", "900"]
     assert cells(table, "limit") == ["", "0.500", "0.500", "", ""]
@@ -112,7 +114,7 @@ def test_detail_has_every_row_and_every_reason():
 
 def test_device_time_stands_for_a_short_call():
     rows = [spmm_row("a", "csr", 8, 0.5, device_ms=0.1), spmm_row("pyg_sparse", "csr", 8, 0.4, device_ms=0.2)]
-    assert cells(tables.spmm_detail(META, rows), "pyg_sparse", "csr")[0] == "0.200 (2.00)"
+    assert cells(tables.detail(META, rows), "pyg_sparse", "csr")[0] == "0.200 (2.00)"
 
 
 def test_epoch_table():
@@ -123,7 +125,50 @@ def test_epoch_table():
     assert cells(table, title, "128", "pyg")[0] == "out of memory"
 
 
-@pytest.mark.parametrize("render", [tables.spmm, tables.spmm_detail])
+def test_epoch_table_of_several_widths_and_dtypes():
+    rows = [
+        epoch_row(impl, ms, k=k, dtype=dtype)
+        for impl, times in (("pyg_sparse", (5.0, 4.0, 20.0, 16.0)), ("torch-sparse", (10.0, 12.0, 80.0, 88.0)))
+        for (k, dtype), ms in zip(product((8, 128), ("float32", "bfloat16")), times, strict=True)
+    ]
+    table = tables.epoch(META, rows)
+    title = "reddit-shaped (synthetic, scale 0.1)"
+    assert cells(table, "graph")[:3] == ["hidden", "dtype", "backend"]
+    assert cells(table, title, "8", "bfloat16", "torch-sparse")[:2] == ["12.0", "3.00"]
+    assert cells(table, title, "128", "float32", "torch-sparse")[:2] == ["80.0", "4.00"]
+    assert cells(table, title, "128", "bfloat16", "torch-sparse")[:2] == ["88.0", "5.50"]
+    backends = [line.split("|")[4].strip() for line in table.splitlines() if title in line]
+    assert backends == ["pyg_sparse", "torch-sparse"] * 4, "what is compared stands together"
+
+
+def test_sddmm_table():
+    def sddmm_row(impl, layout, k, ms, **fields):
+        row = spmm_row(impl, layout, k, ms, bench="sddmm", op="sddmm", **fields)
+        del row["values"]
+        return row
+
+    rows = [
+        sddmm_row("cuSPARSE", "csr", 32, 9.0),
+        sddmm_row("torch.sparse.sampled_addmm", "csr int32", 32, 12.0),
+        sddmm_row("pyg_sparse", "csr", 32, 3.0),
+        sddmm_row("pyg_sparse", "coo", 32, 2.5),
+        sddmm_row("cuSPARSE", "csr", 128, 30.0),
+        sddmm_row("pyg_sparse", "csr", 128, 8.0),
+        sddmm_row("pyg_sparse", "csr", 128, 0.1, dtype="bfloat16"),
+    ]
+    table = tables.sddmm(META, rows)
+    title = "reddit-shaped (synthetic)"
+    assert cells(table, "graph") == ["ms", "K = 32", "K = 128"]
+    assert cells(table, title, "fastest rival") == ["9.00 (cuSPARSE csr)", "30.0 (cuSPARSE csr)"]
+    assert cells(table, title, "pyg_sparse, fastest format") == ["2.50 (coo)", "8.00 (csr)"]
+    assert cells(table, title, "speed-up") == ["3.60", "3.75"]
+
+    detail = tables.detail(META, rows)
+    assert "**reddit-shaped (synthetic)**, float32, fwd; 1,000 nodes" in detail
+    assert cells(detail, "pyg_sparse", "coo")[:2] == ["2.50 (0.278)", "-"]
+
+
+@pytest.mark.parametrize("render", [tables.spmm, tables.sddmm, tables.detail])
 def test_tables_say_where_and_how(render):
     where, how = "Some GPU, torch 2.11; commit 0123456789ab, 2026-01-02", "`python -m something`"
     assert render(META, SPMM).splitlines()[-1] == f"Measured on {where}. To repeat it: {how}."
@@ -151,7 +196,7 @@ def test_tables_come_from_their_device(tmp_path):
     results.write(tmp_path / "cpu" / "spmm.json", META, SPMM)
     text = make_tables.update(DOCUMENT, tmp_path)
     assert tables.epoch(META, EPOCH) in text
-    assert tables.spmm_detail(META, SPMM) in text
+    assert tables.detail(META, SPMM) in text
     assert make_tables.update(text, tmp_path) == text
 
 

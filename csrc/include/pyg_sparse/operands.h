@@ -9,40 +9,50 @@ namespace pyg_sparse {
 
 // Position in a format -> the caller's edge. int64 from 2^31 edges on.
 struct SlotMap {
-  const void* edge;  // null: the plan keeps no slot map
+  const void* edge;  // null: the plan keeps no slot map, and values are in the order of positions
   bool wide;
 };
 
 // Rows that no single work item sums: row[i] gathers partials ptr[i] .. ptr[i + 1].
-// A row without entries has none and receives only its self term.
+// A row without entries has none and receives only its self term and bias.
 struct SharedRows {
   int64_t count;
   const int32_t* row;
   const int64_t* ptr;
 };
 
-// out[i] = row_scale[i] * sum_e value[e] * col_scale[col] * x[col] + self_scale[i] * self[i]
+// out[i] = relu(row_scale[i] * sum_e value[e] * col_scale[col] * x[col] + self_scale[i] * self[i] + bias)
 // Dense matrices are row-major with unit stride inside a row. Null pointers mean "absent".
-// value has x's dtype; scales and partial have Accumulate<dtype>.
+// value has x's dtype; scales, bias and partial have Accumulate<dtype>.
+// The k features are heads blocks of equal width, each with its own value for an edge:
+// value[edge * value_step + head * head_step].
 struct SpmmArgs {
   DType dtype;
   int64_t k;
+  int64_t heads;
+  int64_t num_cols;
   const void* x;
-  int64_t ldx;
+  int64_t ldx;       // a row's stride in bytes is below 2^32
   const void* self;  // x itself, also where x above is a scaled copy
   int64_t ldself;
   void* out;
   const void* value;
+  int64_t value_step;
+  int64_t head_step;
   const void* row_scale;
   const void* col_scale;
   const void* self_scale;
+  const void* bias;  // [k]
+  bool relu;
   void* partial;  // [number of partials, k]
 };
 
-// out[slot[p]] = row_scale[row] * col_scale[col] * <q[row], key[col]> for each stored position p
+// out[slot[p], h] = row_scale[row] * col_scale[col] * <q[row, h], key[col, h]> for each stored position p and head h,
+// where the k features are heads blocks of equal width.
 struct SddmmArgs {
   DType dtype;
   int64_t k;
+  int64_t heads;
   const void* q;
   int64_t ldq;
   const void* key;

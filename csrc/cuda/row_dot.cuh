@@ -1,0 +1,98 @@
+// The dot products of a run of entries. Shared by every format.
+#pragma once
+
+#include "row_sum.cuh"
+
+namespace pyg_sparse::cuda {
+
+// kLanes lanes lie across the features of a pair of rows, as often as they fit into the kRow lanes of a group, and
+// each lane keeps the partial dot products of kUnroll entries, which are then summed over the lanes together.
+template <typename T_, int kVec_, int kRow_, int kLanes_>
+struct DotShape {
+  using T = T_;
+  static constexpr int kVec = kVec_, kRow = kRow_, kLanes = kLanes_;
+  static constexpr int kUnroll = kLanes < 4 ? kLanes : 4;
+  static constexpr int kNeighbours = kRow / kLanes;
+  static constexpr int kBatch = kUnroll * kNeighbours;
+};
+
+// Sums kCount values over kLanes neighbouring lanes; lane i receives the total of value i % kCount.
+// Halving the values at every step takes kCount - 1 shuffles, not kCount times log2(kLanes).
+template <int kLanes, int kCount, typename A>
+__device__ A sum_across(unsigned mask, int lane, A (&value)[kCount]) {
+#pragma unroll
+  for (int half = kCount / 2; half > 0; half /= 2) {
+    const bool upper = lane & half;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const A other = __shfl_xor_sync(mask, upper ? value[i] : value[i + half], half);
+      value[i] = (upper ? value[i + half] : value[i]) + other;
+    }
+  }
+#pragma unroll
+  for (int offset = kCount; offset < kLanes; offset *= 2) value[0] += __shfl_xor_sync(mask, value[0], offset);
+  return value[0];
+}
+
+// RowOf: row_of(position) is an entry's row. kOneRow: they all have the same.
+template <typename S, bool kOneRow, typename RowOf>
+__device__ void dot_entries(const SddmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t begin, int64_t end,
+                            const RowOf& row_of) {
+  using T = typename S::T;
+  using A = Accumulate<T>;
+  const int in_warp = threadIdx.x % kWarp, lane = in_warp % S::kRow;
+  const int neighbour = lane / S::kLanes, feature = lane % S::kLanes;
+  const unsigned mask = S::kRow == kWarp ? ~0u : ((1u << (S::kRow % kWarp)) - 1u) << (in_warp - lane);
+  const int64_t width = args.k / args.heads;
+  const auto* q = static_cast<const T*>(args.q);
+  const auto* key = static_cast<const T*>(args.key);
+  const T* row = kOneRow && begin < end ? q + row_of(begin) * args.ldq : q;
+  const auto load_col = [&](int64_t base) { return lane < S::kBatch && base + lane < end ? col[base + lane] : -1; };
+
+  int32_t next = load_col(begin);
+  for (int64_t base = begin; base < end; base += S::kBatch) {
+    const int32_t own_col = next;  // the following entries load while these are summed
+    next = load_col(base + S::kBatch);
+    // Of an entry that is not there, the rows 0 are loaded, and nothing is made of them.
+    const T* left[kOneRow ? 1 : S::kUnroll];
+    const T* right[S::kUnroll];
+    left[0] = row;
+#pragma unroll
+    for (int u = 0; u < S::kUnroll; ++u) {
+      const int from = u * S::kNeighbours + neighbour;
+      const int32_t c = __shfl_sync(mask, own_col, from, S::kRow);
+      right[u] = key + (c < 0 ? 0 : c) * args.ldk;
+      if constexpr (!kOneRow) left[u] = q + (c < 0 ? 0 : row_of(base + from)) * args.ldq;
+    }
+    const int at = (feature % S::kUnroll) * S::kNeighbours + neighbour;
+    const int32_t c = __shfl_sync(mask, own_col, at, S::kRow);
+    const bool writes = feature < S::kUnroll && c >= 0;
+    A scale = 1;
+    int64_t edge = 0;
+    if (writes) {
+      edge = edge_of(slot, base + at);
+      if (args.row_scale) scale *= static_cast<const A*>(args.row_scale)[row_of(base + at)];
+      if (args.col_scale) scale *= static_cast<const A*>(args.col_scale)[c];
+    }
+    for (int64_t head = 0; head < args.heads; ++head) {
+      A dot[S::kUnroll] = {};
+#pragma unroll 1
+      for (int64_t k = head * width + feature * S::kVec; k < (head + 1) * width; k += S::kLanes * S::kVec) {
+        Vec<T, S::kVec> one, other[S::kUnroll];
+        if constexpr (kOneRow) one = load<T, S::kVec>(left[0] + k);
+#pragma unroll
+        for (int u = 0; u < S::kUnroll; ++u) other[u] = load<T, S::kVec>(right[u] + k);
+#pragma unroll
+        for (int u = 0; u < S::kUnroll; ++u) {
+          if constexpr (!kOneRow) one = load<T, S::kVec>(left[u] + k);
+#pragma unroll
+          for (int v = 0; v < S::kVec; ++v) dot[u] += one[v] * other[u][v];
+        }
+      }
+      const A total = sum_across<S::kLanes>(mask, lane, dot);
+      if (writes) static_cast<T*>(args.out)[edge * args.heads + head] = narrow<T>(scale * total);
+    }
+  }
+}
+
+}  // namespace pyg_sparse::cuda

@@ -1,0 +1,24 @@
+// Brings edge values into a format's order: a product that reads them several times then reads them in sequence.
+#pragma once
+
+#include "pyg_sparse/operands.h"
+
+namespace pyg_sparse {
+
+// out[head, p] = value[slot[p], head]; both have dtype. In padding slot is 0, and so out is never uninitialized.
+struct OrderArgs {
+  DType dtype;
+  int64_t positions;
+  int64_t heads;
+  SlotMap slot;
+  const void* value;
+  void* out;
+};
+
+namespace cuda {
+// Whether spmm reads a value more than once, or with a stride.
+bool worth_ordering(const SpmmArgs& args);
+int order_values(const OrderArgs& args, void* stream);
+}  // namespace cuda
+
+}  // namespace pyg_sparse

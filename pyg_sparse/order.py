@@ -1,0 +1,195 @@
+"""The order in which rows are processed and stored, chosen so that rows worked on together share columns.
+
+Features and results stay where the caller has them: only the order of the work changes. Rows of one community, found by
+label propagation, gather the same features, which are then still in a cache close by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from pyg_sparse.formats.rows import Rows, rank, sort_by_key
+
+ORDERS = ("auto", "degree", "community")
+ROUNDS = (4, 8, 16)  # label propagation stops at one of these, or where its communities cost most
+SEED = 0
+
+_GROUP_ROUNDS = 8
+_GROUP_SAMPLES = 128
+
+# What the prediction assumes of a device: rows in flight on one multiprocessor, how many of those there are, and the
+# TB/s of each level of memory (an H200's; only their ratio matters).
+_ROWS_A_CORE, _CORES = 48, 128
+_L2_BYTES = 40 << 20
+_SLICE_BYTES = 128
+_L2_SPEED, _DRAM_SPEED = 9.3, 4.1
+_WORTHWHILE = 0.97
+_ROWS_A_WARP, _LONG_ROW = 4, 128  # as in csrc/cuda/launch.cuh
+
+_MIN_ENTRIES = 1 << 18  # below, x is in the nearest cache anyway
+_MAX_ENTRIES = 1 << 30  # beyond, arranging needs more memory than a plan should
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """``row``: int64 ``[num_rows]``, stored rows in the new order; ``group``: int64 ``[num_rows]``, by row id."""
+
+    row: Tensor
+    group: Tensor
+
+
+def communities(rows: Rows, t_rows: Rows, rounds: int, label: Tensor | None = None, seed: int = SEED) -> Tensor:
+    """int32 ``[N]``: the community of each node of a square graph, after so many rounds of label propagation.
+
+    Each round every node takes the most frequent label among its own and those of 31 sampled neighbours, over in-edges
+    and over out-edges in turn. Deterministic for a seed, and the same on every device.
+    """
+    if label is None:
+        label = torch.arange(rows.num_rows, dtype=torch.int32, device=rows.col.device)
+    for i in range(rounds):
+        side = rows if i % 2 == 0 else t_rows
+        label = torch.ops.pyg_sparse.vote(side.rowptr, side.row, side.col, label, seed + i)
+    return label
+
+
+def community_order(rows: Rows, label: Tensor, seed: int = SEED) -> Order:
+    """Rows by community, communities that are neighbours side by side, and by descending length in a community."""
+    _, group = torch.unique(label, return_inverse=True)
+    cluster = _clusters(rows, group, seed)[group]
+    group_of_row, cluster_of_row = (t[rows.row.long()] for t in (group, cluster))
+    # Stored rows are sorted by length already.
+    by_group = torch.sort(group_of_row, stable=True).indices
+    return Order(by_group[torch.sort(cluster_of_row[by_group], stable=True).indices], group)
+
+
+def arrange(rows: Rows, order: Order) -> Rows:
+    """The rows in their new order; in a row, columns of its own group first, and by descending degree in both parts.
+
+    Rows of a group then begin with the same columns, in the same order.
+    """
+    lengths = rows.lengths()[order.row]
+    stored = rows.stored_row_of_entries()
+    foreign = order.group[rows.row.long()][stored] != order.group[rows.col]
+    # Columns are sorted by degree in each row: a stable sort keeps that order.
+    row_key = rank(order.row)[stored]
+    if rows.col.is_cuda:
+        entry = torch.sort(row_key.long().mul_(2).add_(foreign), stable=True).indices
+    else:
+        _, by_part = sort_by_key(foreign.int(), 2)
+        _, by_row = sort_by_key(row_key[by_part], rows.num_rows)
+        entry = by_part[by_row]
+    return replace(
+        rows,
+        rowptr=pad(lengths.cumsum(0), (1, 0)),
+        row=rows.row[order.row],
+        col=rows.col[entry],
+        slot=rows.slot[entry] if rows.slot.numel() else rows.slot,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The chosen order (None: that of the given rows, by degree), its name, and every candidate's predicted cost."""
+
+    order: Order | None
+    name: str
+    costs: dict[str, float]
+
+
+def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEED) -> Choice:
+    """By predicted cost, if ``wanted`` is ``"auto"``: never one that is predicted to be slower than by degree.
+
+    Of a rectangular matrix, and for ``"auto"`` on the CPU, rows are ordered by degree.
+    """
+    if wanted == "degree" or rows.num_rows != rows.num_cols or rows.nnz == 0:
+        return Choice(None, "degree", {})
+    if wanted == "auto" and not (rows.col.is_cuda and _MIN_ENTRIES <= rows.nnz <= _MAX_ENTRIES):
+        return Choice(None, "degree", {})
+    costs: dict[str, float] = {}
+    choice = Choice(None, "degree", costs)
+    least = float("inf")
+    if wanted == "auto":
+        costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
+        least = costs["degree"] * _WORTHWHILE
+    label: Tensor | None = None
+    done = 0
+    for rounds in ROUNDS:
+        label = communities(rows, t_rows, rounds - done, label, seed + done)
+        done = rounds
+        order = community_order(rows, label, seed)
+        name = f"community, {rounds} rounds"
+        costs[name] = predicted_cost(rows, order.row)
+        if costs[name] < least:
+            choice, least = Choice(order, name, costs), costs[name]
+    return choice
+
+
+def predicted_cost(rows: Rows, order: Tensor) -> float:
+    """Time that an entry takes, relative to bringing its 128 bytes of x from L2 to a core.
+
+    Columns that rows in flight together share are fetched once: by one core's rows from L2, by all cores' from memory
+    where a slice of x does not fit L2. Both are counted in windows of the order. The instructions take about as long as
+    L2; short rows share a warp, which takes as long as its longest.
+    """
+    in_flight = _ROWS_A_CORE * _CORES
+    cost = _imbalance(rows, order) + _distinct(rows, order, window=in_flight, stride=_CORES, samples=64)
+    if rows.num_cols * _SLICE_BYTES > _L2_BYTES:
+        cost += _distinct(rows, order, window=in_flight, stride=1, samples=8) * _L2_SPEED / _DRAM_SPEED
+    return cost
+
+
+def _imbalance(rows: Rows, order: Tensor) -> float:
+    """Steps that warps take per step of work, where rows share warps; else 1."""
+    if rows.nnz >= _LONG_ROW * rows.num_rows:
+        return 1.0
+    lengths = pad(rows.lengths()[order], (0, -rows.num_rows % _ROWS_A_WARP)).view(-1, _ROWS_A_WARP)
+    return float(lengths.amax(1).sum()) * _ROWS_A_WARP / rows.nnz
+
+
+def _distinct(rows: Rows, order: Tensor, window: int, stride: int, samples: int) -> float:
+    """Distinct columns per entry among every ``stride``-th block of rows of a window, over evenly spaced windows."""
+    device = rows.col.device
+    block = 8
+    span = min(window, max(rows.num_rows, 1))
+    start = torch.linspace(0, rows.num_rows - span, samples, device=device).long()
+    offset = torch.arange(0, span, block * stride, device=device)
+    place = (start[:, None, None] + offset[:, None] + torch.arange(block, device=device)).flatten(1)
+    stored = order[place.clamp(max=rows.num_rows - 1)]
+    lengths = rows.lengths()[stored].flatten()
+    count = int(lengths.sum())
+    if count == 0:
+        return 1.0
+    owner = torch.repeat_interleave(torch.arange(lengths.numel(), device=device), lengths, output_size=count)
+    begin = rows.rowptr[stored].flatten() - (lengths.cumsum(0) - lengths)
+    col = rows.col[begin[owner] + torch.arange(count, device=device)].long()
+    key = owner // stored.size(1) * rows.num_cols + col
+    return torch.unique(key).numel() / count
+
+
+def _clusters(rows: Rows, group: Tensor, seed: int) -> Tensor:
+    """int64 ``[groups]``: label propagation among the groups, over edges sampled between them."""
+    device = group.device
+    count = int(group.max()) + 1 if group.numel() else 0
+    generator = torch.Generator(device).manual_seed(seed)
+    by_group = torch.sort(group[rows.row.long()], stable=True).indices
+    size = torch.bincount(group, minlength=count)
+    first = size.cumsum(0) - size
+    draw = torch.rand(count, _GROUP_SAMPLES, 2, device=device, generator=generator)
+    member = by_group[first[:, None] + (draw[..., 0] * size[:, None]).long().clamp_(max=size[:, None] - 1)]
+    length = rows.lengths()[member]
+    entry = rows.rowptr[member] + (draw[..., 1] * length).long().clamp_(max=length.clamp(min=1) - 1)
+    neighbour = group[rows.col[entry.clamp(max=max(rows.nnz - 1, 0))].long()]
+    leaves = (length > 0) & (neighbour != torch.arange(count, device=device)[:, None])
+    between = Rows(
+        rowptr=pad(leaves.sum(1).cumsum(0), (1, 0)),
+        row=torch.arange(count, dtype=torch.int32, device=device),
+        col=neighbour[leaves].int(),
+        slot=rows.slot[:0],
+        num_rows=count,
+        num_cols=count,
+    )
+    return communities(between, between, _GROUP_ROUNDS, seed=seed).long()
