@@ -68,7 +68,9 @@ def load(spec: str, scale: float, seed: int, device: torch.device) -> Graph:
     kind, _, path = spec.partition(":")
     if not path:
         shaped = shaped_graph(spec, scale=scale, seed=seed, device=device)
-        return Graph(f"{spec}-shaped", "shaped", shaped.edge_index, shaped.num_nodes, shaped.num_nodes, scale)
+        # The graph is symmetric: reversed, its edges are the same, but sorted by target, as rivals keep their values.
+        edge_index = shaped.edge_index.flip(0)
+        return Graph(f"{spec}-shaped", "shaped", edge_index, shaped.num_nodes, shaped.num_nodes, scale)
     edge_index, num_src, num_dst = _read(kind, Path(path))
     name = Path(path).name.split(".")[0]
     return Graph(name, "real", torch.from_numpy(edge_index).to(device), num_src, num_dst)

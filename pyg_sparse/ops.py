@@ -172,11 +172,14 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
 
 def call(operator: Any, plan: Plan, *args: Any) -> Tensor:
     """The operator on the plan; beneath autograd, which costs as much again, where there is nothing to record."""
-    records = torch.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args)
-    if records or torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
         return operator(*plan.operands, *args)
+    if torch.is_grad_enabled():
+        for arg in args:
+            if isinstance(arg, Tensor) and arg.requires_grad:
+                return operator(*plan.operands, *args)
     with torch._C._AutoDispatchBelowAutograd():
-        return operator(*plan.operands, *args)
+        return operator(*plan.operands_without_gradient, *args)
 
 
 def _scaled(x: Tensor, scale: Tensor) -> Tensor:

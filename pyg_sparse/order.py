@@ -67,14 +67,14 @@ def community_order(rows: Rows, label: Tensor, seed: int = SEED) -> Order:
 
 
 def arrange(rows: Rows, order: Order) -> Rows:
-    """The rows in their new order; in a row, columns of its own group first, and by descending degree in both parts.
+    """The rows in their new order; in a row, columns of its own group first, and both parts in the order they had.
 
     Rows of a group then begin with the same columns, in the same order.
     """
     lengths = rows.lengths()[order.row]
     stored = rows.stored_row_of_entries()
     foreign = order.group[rows.row.long()][stored] != order.group[rows.col]
-    # Columns are sorted by degree in each row: a stable sort keeps that order.
+    # Columns are sorted by phase and degree in each row: a stable sort keeps that order.
     row_key = rank(order.row)[stored]
     if rows.col.is_cuda:
         entry = torch.sort(row_key.long().mul_(2).add_(foreign), stable=True).indices
@@ -107,7 +107,7 @@ def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEE
     """
     if wanted == "degree" or rows.num_rows != rows.num_cols or rows.nnz == 0:
         return Choice(None, "degree", {})
-    if wanted == "auto" and not (rows.col.is_cuda and _MIN_ENTRIES <= rows.nnz <= _MAX_ENTRIES):
+    if wanted == "auto" and not _worth_trying(rows):
         return Choice(None, "degree", {})
     costs: dict[str, float] = {}
     choice = Choice(None, "degree", costs)
@@ -126,6 +126,11 @@ def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEE
         if costs[name] < least:
             choice, least = Choice(order, name, costs), costs[name]
     return choice
+
+
+def _worth_trying(rows: Rows) -> bool:
+    # The CPU is left out: the prediction is of a GPU, and finding communities takes a CPU as long as many products.
+    return rows.col.is_cuda and _MIN_ENTRIES <= rows.nnz <= _MAX_ENTRIES
 
 
 def predicted_cost(rows: Rows, order: Tensor) -> float:

@@ -47,7 +47,7 @@ class Plan:
     self_loops: Tensor
     loop_nodes: Tensor
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
         return self.forward.device
 
@@ -57,7 +57,13 @@ class Plan:
         a, b = self.forward, self.backward
         return a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, self.num_dst, self.num_src
 
-    @property
+    @cached_property
+    def operands_without_gradient(self) -> tuple[Any, ...]:
+        """The same without the transpose, whose tensors are only handed over for a gradient."""
+        a, b = self.forward, self.backward
+        return a.name, a.layout, a.num_partials, b.name, [], 0, self.num_dst, self.num_src
+
+    @cached_property
     def has_edge_values(self) -> bool:
         """Whether the plan takes explicit edge values (``edge_values=True`` when it was made)."""
         return self.forward.has_slots and self.backward.has_slots

@@ -94,3 +94,26 @@ def test_past_the_block_limit_of_one_dimension() -> None:
     result = pyg_sparse.spmm(plan, x)
     torch.testing.assert_close(result[1], (x[0].float() + x[1].float()).half())
     assert (result[0] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_enough_short_rows_to_share_warps(spec: FormatSpec, dtype: torch.dtype) -> None:
+    # Several rows share a warp only where there are many of them; each width of these has a shape of its own.
+    generator = torch.Generator("cuda").manual_seed(0)
+    edge_index = torch.randint(80_000, (2, 500_000), device="cuda", generator=generator)
+    plan = pyg_sparse.plan(edge_index, 80_000, format=spec)
+    weight = torch.randn(500_000, device="cuda", generator=generator).to(dtype)
+    for width in (1, 3, 8, 16, 32, 40, 41, 64, 100, 128):
+        x = torch.randn(80_000, width, device="cuda", generator=generator).to(dtype)
+        message = x[edge_index[0]].double()
+        for value in (None, weight):
+            weighted = message if value is None else message * value[:, None].double()
+            expected = torch.zeros(80_000, width, device="cuda", dtype=torch.float64).index_add(
+                0, edge_index[1], weighted
+            )
+            error = (pyg_sparse.spmm(plan, x, value).double() - expected).norm() / expected.norm()
+            assert error < 2 * torch.finfo(dtype).eps
+        q = torch.randn(80_000, width, device="cuda", generator=generator).to(dtype)
+        dots = (q[edge_index[1]].double() * message).sum(1)
+        error = (pyg_sparse.sddmm(plan, q, x).double() - dots).norm() / dots.norm()
+        assert error < 4 * torch.finfo(dtype).eps

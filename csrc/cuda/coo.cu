@@ -5,7 +5,7 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Coo> {
-  static constexpr int kBlocks = 3;
+  static constexpr int kBlocks = 3, kDotBlocks = 2;
 
   // Batches of kRow entries; inside a batch, runs of equal rows are found by comparing each lane with its neighbour.
   template <bool kWeighted, typename S>

@@ -5,7 +5,7 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Csr> {
-  static constexpr int kBlocks = 4;
+  static constexpr int kBlocks = 4, kDotBlocks = 3;
 
   template <bool kWeighted, typename S>
   __device__ static void sum(const Csr& a, const SpmmArgs& args, const Place<S>& place) {

@@ -5,7 +5,7 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Hyb> {
-  static constexpr int kBlocks = 3;
+  static constexpr int kBlocks = 3, kDotBlocks = 3;
 
   template <bool kWeighted, typename S>
   __device__ static void sum(const Hyb& a, const SpmmArgs& args, const Place<S>& place) {

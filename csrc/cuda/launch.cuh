@@ -18,11 +18,11 @@ inline bool aligned(const void* pointer, int64_t stride_bytes, int64_t bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % bytes == 0 && stride_bytes % bytes == 0;
 }
 
-// Walker<Format> is a format's whole device side: sum() and dot() process one work item.
+// Walker<Format> is a format's whole device side: sum() and dot() process one work item. kBlocks and kDotBlocks are how
+// many of their blocks can be made to fit a multiprocessor without a spill.
 template <typename Format>
 struct Walker;
 
-// Blocks that should fit a multiprocessor: as many as the compiler manages without a spill.
 template <typename Format, bool kWeighted, typename S>
 constexpr int blocks_to_fit() {
   if (S::kFrame) return 3;
@@ -38,7 +38,8 @@ __global__ __launch_bounds__(kBlock, (blocks_to_fit<Format, kWeighted, S>())) vo
 }
 
 template <typename Format, typename S>
-__global__ __launch_bounds__(kBlock, 3) void sddmm_kernel(Format a, SddmmArgs args, int64_t count) {
+__global__ __launch_bounds__(kBlock, Walker<Format>::kDotBlocks) void sddmm_kernel(Format a, SddmmArgs args,
+                                                                                   int64_t count) {
   const int64_t item = static_cast<int64_t>(blockIdx.x) * (blockDim.x / S::kRow) + threadIdx.x / S::kRow;
   if (item < count) Walker<Format>::template dot<S>(a, args, item);
 }
@@ -66,12 +67,13 @@ Division divide(int64_t width, int max_lanes) {
   const int64_t most = max_lanes * kVec - kAround, fewest = ceil_div(width, most);
   Division best{};
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (int64_t slices = fewest; slices <= std::min(width, fewest + 3); ++slices) {
+  // Frames touch more than a row at either end, so the fewest slices are best.
+  const int64_t last = S::kFrame ? fewest : std::min(width, fewest + 3);
+  for (int64_t slices = fewest; slices <= last; ++slices) {
     const int64_t slice = ceil_div(ceil_div(width, slices), S::kFrame ? 1 : kVec) * (S::kFrame ? 1 : kVec);
     const int64_t lanes = ceil_div(slice + kAround, kVec), neighbours = S::kRow / lanes;
     const int64_t sectors = ceil_div(lanes * kVec * static_cast<int64_t>(sizeof(typename S::T)), 32);
-    constexpr int64_t kInstruction = S::kFrame ? 8 : 4;  // in sectors
-    const int64_t cost = slices * (sectors * neighbours + kInstruction) * 256 / neighbours;
+    const int64_t cost = slices * (sectors * neighbours + 4) * 256 / neighbours;
     if (cost < least) {
       least = cost;
       best = {static_cast<int>(lanes), slices, slice};
@@ -104,6 +106,7 @@ int launch_shape(const Work& work, const Division& division, const Run& run) {
   const int64_t blocks = blocks_per_slice * slices;
   if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
   const int pass = S::kUnroll * neighbours;
+  if (pass == 0 || pass > S::kRow) return cudaErrorInvalidConfiguration;
   const Grid grid{work.items,
                   static_cast<uint32_t>(blocks_per_slice),
                   static_cast<uint32_t>(division.slices),
@@ -130,23 +133,25 @@ int launch_unrolled(const Work& work, int max_lanes, const Run& run) {
   return launch_shape<Shape<T, kVec, kRow, 1, kFrame>>(work, division, run);
 }
 
-// A whole warp takes an item of kLongItem entries or more on average; shorter ones share a warp, 8 lanes each, if there
-// are enough of them to fill the device and a row's features fit the lanes (docs/kernel-notes.md has the measurements).
+// A whole warp takes an item of kLongItem entries or more on average. Shorter ones share a warp, with a group of 8 or
+// 16 lanes each, if there are enough of them to fill the device and a row's features fit the lanes
+// (docs/kernel-notes.md has the measurements).
 constexpr int64_t kLongItem = 128;
-constexpr int kShortRow = 8;
 constexpr int64_t kWarpsToFill = 32;  // per multiprocessor
 
-inline bool share_a_warp(const Work& work, int64_t lanes) {
-  return lanes <= kShortRow && work.nnz < kLongItem * work.items &&
-         work.items * work.heads >= kWarpsToFill * (kWarp / kShortRow) * attribute(cudaDevAttrMultiProcessorCount);
+inline bool are_short(const Work& work) { return work.nnz < kLongItem * work.items; }
+inline bool share_a_warp(const Work& work, int64_t lanes, int group) {
+  return lanes <= group && are_short(work) &&
+         work.items * work.heads >= kWarpsToFill * (kWarp / group) * attribute(cudaDevAttrMultiProcessorCount);
 }
 
 // Lanes across features. Slices of 16 lanes, 256 bytes, if with them the slice of x at work stays in L2 for the most
-// part; else as wide as can be, for then indices are read again for nothing.
-inline int feature_lanes(int64_t num_cols, int load_bytes) {
+// part; else, and where rows are short, as wide as can be, for then a further slice reads indices and bounds again for
+// nothing.
+inline int feature_lanes(const Work& work, int64_t num_cols, int load_bytes) {
   constexpr int kNarrow = 16;
   const int64_t l2 = attribute(cudaDevAttrL2CacheSize);
-  return num_cols * kNarrow * load_bytes <= l2 + l2 / 4 ? kNarrow : kWarp;
+  return !are_short(work) && num_cols * kNarrow * load_bytes <= l2 + l2 / 4 ? kNarrow : kWarp;
 }
 
 template <typename Format>
@@ -166,16 +171,20 @@ int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream
       const bool vectors = work.width % kVec == 0 && aligned(args.x, args.ldx * kSize, 16) &&
                            aligned(args.out, args.k * kSize, 16) &&
                            (!args.self_scale || aligned(args.self, args.ldself * kSize, 16));
-      const int lanes = feature_lanes(args.num_cols, 16);
-      if (vectors && share_a_warp(work, work.width / kVec)) {
-        return launch_unrolled<T, kVec, kShortRow, false>(work, kShortRow, run);
+      const int lanes = feature_lanes(work, args.num_cols, 16);
+      if (vectors && share_a_warp(work, work.width / kVec, 8)) {
+        return launch_unrolled<T, kVec, 8, false>(work, 8, run);
+      }
+      if (vectors && share_a_warp(work, work.width / kVec, 16)) {
+        using S = Shape < T, kVec, 16, kVec<8 ? 8 : 4>;
+        return launch_shape<S>(work, divide<S>(work.width, 16), run);
       }
       if (vectors) return launch_unrolled<T, kVec, kWarp, false>(work, lanes, run);
       // An element's number must fit 32 bits in a frame, and a row should fill a few words.
       const bool framed = args.num_cols * args.ldx < (int64_t{1} << 32) - kWarp * kVec;
       if (framed && work.width >= 2 * kVec) return launch_unrolled<T, kVec, kWarp, true>(work, lanes, run);
     }
-    if (share_a_warp(work, work.width)) return launch_unrolled<T, 1, kShortRow, false>(work, kShortRow, run);
+    if (share_a_warp(work, work.width, 8)) return launch_unrolled<T, 1, 8, false>(work, 8, run);
     return launch_unrolled<T, 1, kWarp, false>(work, kWarp, run);
   });
 }
@@ -200,15 +209,15 @@ int launch_sddmm(const Format& a, int64_t nnz, const SddmmArgs& args, void* stre
       const int64_t size = sizeof(T);
       const bool vectors =
           work.width % kVec == 0 && aligned(args.q, args.ldq * size, 16) && aligned(args.key, args.ldk * size, 16);
-      const bool share = share_a_warp(work, 1);
+      const bool share = share_a_warp(work, 1, 8);
       if (vectors && work.width <= 2 * kVec) {
-        return share ? launch(DotShape<T, kVec, kShortRow, 2>{}) : launch(DotShape<T, kVec, kWarp, 2>{});
+        return share ? launch(DotShape<T, kVec, 8, 2>{}) : launch(DotShape<T, kVec, kWarp, 2>{});
       }
       if (vectors && work.width <= 4 * kVec) {
-        return share ? launch(DotShape<T, kVec, kShortRow, 4>{}) : launch(DotShape<T, kVec, kWarp, 4>{});
+        return share ? launch(DotShape<T, kVec, 8, 4>{}) : launch(DotShape<T, kVec, kWarp, 4>{});
       }
       if (vectors) {
-        return share ? launch(DotShape<T, kVec, kShortRow, 8>{}) : launch(DotShape<T, kVec, kWarp, 8>{});
+        return share ? launch(DotShape<T, kVec, 8, 8>{}) : launch(DotShape<T, kVec, kWarp, 8>{});
       }
     }
     return work.width <= 8 ? launch(DotShape<T, 1, kWarp, 4>{}) : launch(DotShape<T, 1, kWarp, 32>{});

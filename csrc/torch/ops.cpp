@@ -106,7 +106,8 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
 
   Tensor out = torch::stable::new_empty(x, {num_rows, k});
   if (out.numel() == 0) return out;
-  const Tensor partial = torch::stable::new_empty(x, {partials, k}, scale);
+  OptionalTensor partial;
+  if (partials > 0) partial = torch::stable::new_empty(x, {partials, k}, scale);
   // A column's scale is read once per entry or, where x is scaled first, once. fp16 features are not: their scaled
   // values could overflow.
   constexpr int64_t kEntriesPerColumn = 4;
@@ -130,7 +131,7 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
                       .self_scale = self_scales.data(),
                       .bias = biases.data(),
                       .relu = relu,
-                      .partial = partial.mutable_data_ptr()};
+                      .partial = partial ? partial->mutable_data_ptr() : nullptr};
   ops.spmm(layout, args, out);
   return out;
 }

@@ -1,0 +1,472 @@
+"""Orders of rows: label propagation, grouping, the prediction that chooses, and that results do not depend on it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import pyg_sparse
+import pyg_sparse.order as order_module
+from pyg_sparse.formats import FormatSpec, Rows, rows_from_edges
+from pyg_sparse.order import ROUNDS, Order, arrange, choose_order, communities, community_order, predicted_cost
+from tests.conftest import FAMILIES, Graph
+from tests.formats.test_formats import rows_of
+
+MASK = 2**32 - 1
+SQUARE = [name for name, graph in FAMILIES.items() if graph.num_src == graph.num_dst and graph.edge_index.numel()]
+
+needs_cuda = [pytest.mark.cuda, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+
+
+def both_sides(graph: Graph, device: str = "cpu") -> tuple[Rows, Rows]:
+    return rows_of(graph, device), rows_of(Graph(graph.edge_index.flip(0), graph.num_dst, graph.num_src), device)
+
+
+def planted(count: int, size: int, degree: int, outside: float, seed: int = 0) -> tuple[Graph, Tensor]:
+    """Directed edges into each node from its own community, but for a share that comes from anywhere; ids shuffled."""
+    generator = torch.Generator().manual_seed(seed)
+    nodes = count * size
+    dst = torch.arange(nodes).repeat_interleave(degree)
+    inside = dst // size * size + torch.randint(size, dst.shape, generator=generator)
+    anywhere = torch.randint(nodes, dst.shape, generator=generator)
+    src = torch.where(torch.rand(dst.shape, generator=generator) < outside, anywhere, inside)
+    shuffled = torch.randperm(nodes, generator=generator)
+    community = torch.empty(nodes, dtype=torch.long)
+    community[shuffled] = torch.arange(nodes) // size
+    return Graph(shuffled[torch.stack([src, dst])], nodes, nodes), community
+
+
+def uniform(nodes: int, edges: int) -> Graph:
+    return Graph(torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(5)), nodes, nodes)
+
+
+@pytest.fixture(scope="module")
+def strong() -> tuple[Graph, Tensor]:
+    return planted(count=100, size=100, degree=30, outside=0.05)
+
+
+@pytest.fixture
+def eager_auto(monkeypatch: pytest.MonkeyPatch) -> None:
+    """"auto" predicts for every graph, on the CPU too."""
+    monkeypatch.setattr(order_module, "_worth_trying", lambda rows: True)
+
+
+# Label propagation
+
+
+def mix(h: int) -> int:
+    h = (h ^ h >> 16) * 0x85EBCA6B & MASK
+    h = (h ^ h >> 13) * 0xC2B2AE35 & MASK
+    return h ^ h >> 16
+
+
+def voted(rows: Rows, label: list[int], seed: int) -> list[int]:
+    """The rule of csrc/include/pyg_sparse/vote.h."""
+    result = list(label)
+    rowptr, row, col = rows.rowptr.tolist(), rows.row.tolist(), rows.col.tolist()
+    for r, node in enumerate(row):
+        entries = col[rowptr[r] : rowptr[r + 1]]
+        if len(entries) > 31:
+            start = mix(seed ^ node * 0x9E3779B9 & MASK)
+            entries = [entries[mix(start + i & MASK) * len(entries) >> 32] for i in range(31)]
+        votes = Counter([*(label[c] for c in entries), label[node]])
+        result[node] = max(votes, key=lambda name: (votes[name], mix(name ^ mix(seed)) >> 6))
+    return result
+
+
+@pytest.mark.parametrize("seed", [0, 7, MASK])
+@pytest.mark.parametrize("name", SQUARE)
+def test_a_vote_follows_the_rule(name: str, seed: int, device: str) -> None:
+    rows, _ = both_sides(FAMILIES[name], device)
+    few = torch.randint(5, (rows.num_rows,), dtype=torch.int32, generator=torch.Generator().manual_seed(seed))
+    for label in (torch.arange(rows.num_rows, dtype=torch.int32), few):
+        result = torch.ops.pyg_sparse.vote(rows.rowptr, rows.row, rows.col, label.to(device), seed)
+        assert result.tolist() == voted(rows, label.tolist(), seed)
+
+
+def test_the_graphs_of_the_votes_have_short_and_long_rows() -> None:
+    lengths = torch.cat([rows_of(FAMILIES[name]).lengths() for name in SQUARE])
+    for length in (0, 1, 30, 31, 32):
+        assert (lengths == length).any(), length
+    assert lengths.max() > 1000
+
+
+def test_rounds_alternate_between_in_and_out_edges(device: str) -> None:
+    rows, t_rows = both_sides(FAMILIES["power_law"], device)
+    label = list(range(rows.num_rows))
+    for i in range(5):
+        label = voted(t_rows if i % 2 else rows, label, 40 + i)
+    assert communities(rows, t_rows, 5, seed=40).tolist() == label
+
+
+def test_rounds_can_be_continued() -> None:
+    rows, t_rows = both_sides(FAMILIES["uniform"])
+    early = communities(rows, t_rows, 4, seed=3)
+    assert not torch.equal(early, communities(rows, t_rows, 8, seed=3))
+    assert torch.equal(communities(rows, t_rows, 4, early, seed=3 + 4), communities(rows, t_rows, 8, seed=3))
+
+
+def test_labels_repeat_for_a_seed_and_differ_for_another(device: str) -> None:
+    rows, t_rows = both_sides(planted(20, 100, 10, 0.2)[0], device)
+    labels = [communities(rows, t_rows, 8, seed=seed) for seed in (1, 1, 2)]
+    assert torch.equal(labels[0], labels[1])
+    assert not torch.equal(labels[0], labels[2])
+
+
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_planted_communities_are_found(rounds: int, device: str) -> None:
+    graph, community = planted(count=20, size=100, degree=20, outside=0.02)
+    label = communities(*both_sides(graph, device), rounds).cpu()
+    src, dst = graph.edge_index
+    assert (label[src] == label[dst]).double().mean() >= 0.95
+    # Nor is everything one community: of each that was found, nearly all nodes were planted together.
+    pairs = torch.stack([label.long(), community], dim=1).unique(dim=0, return_counts=True)
+    most = Counter()
+    for (found, _), nodes in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True):
+        most[found] = max(most[found], nodes)
+    assert sum(most.values()) >= 0.9 * graph.num_src
+
+
+# Grouping
+
+
+def community_orders(name: str, device: str = "cpu") -> tuple[Rows, Order]:
+    rows, t_rows = both_sides(FAMILIES[name], device)
+    return rows, community_order(rows, communities(rows, t_rows, 4))
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_rows_of_a_group_lie_together_by_length(name: str, device: str) -> None:
+    rows, order = community_orders(name, device)
+    assert order.row.sort().values.tolist() == list(range(rows.num_rows))
+    group = order.group[rows.row[order.row].long()]
+    runs = torch.unique_consecutive(group)
+    assert runs.numel() == group.unique().numel()
+    lengths = rows.lengths()[order.row]
+    same = group[1:] == group[:-1]
+    assert (lengths[1:] <= lengths[:-1])[same].all()
+
+
+def test_groups_are_those_of_the_labels() -> None:
+    rows, t_rows = both_sides(FAMILIES["power_law"])
+    label = communities(rows, t_rows, 4)
+    group = community_order(rows, label).group
+    assert 1 < group.unique().numel() < rows.num_rows
+    assert torch.equal(label[:, None] == label, group[:, None] == group)
+
+
+def test_neighbouring_groups_lie_together() -> None:
+    # Pairs of communities, tied to each other more than to the rest; the labels are those of the single ones.
+    graph, pair = planted(count=20, size=100, degree=20, outside=0.02)
+    rows = rows_of(graph)
+    half = torch.randint(2, (2000,), generator=torch.Generator().manual_seed(1))
+    label = torch.randperm(40, generator=torch.Generator().manual_seed(2))[2 * pair + half].int()
+    order = community_order(rows, label)
+    stored_pair = pair[rows.row[order.row].long()]
+    assert torch.unique_consecutive(stored_pair).numel() <= 22  # 20, if no group strays; about 39 in no order
+
+
+def expected_row(rows: Rows, r: int, own: Tensor | None = None) -> list[tuple[int, int]]:
+    """(col, slot) of a stored row: own columns first, then by phase, descending degree, id and slot."""
+    degree = torch.bincount(rows.col.cpu(), minlength=rows.num_cols).tolist()
+    begin, end = rows.rowptr[r : r + 2].tolist()
+    entries = zip(rows.col[begin:end].tolist(), rows.slot[begin:end].tolist(), strict=True)
+
+    def key(entry: tuple[int, int]) -> tuple[bool, int, int, int, int]:
+        col, slot = entry
+        phase = int(f"{col % 8:03b}"[::-1], 2)
+        return own is not None and not own[col], phase, -degree[col], col, slot
+
+    return sorted(entries, key=key)
+
+
+def stored_entries(rows: Rows) -> list[list[tuple[int, int]]]:
+    pairs = list(zip(rows.col.tolist(), rows.slot.tolist(), strict=True))
+    rowptr = rows.rowptr.tolist()
+    return [pairs[begin:end] for begin, end in zip(rowptr[:-1], rowptr[1:], strict=True)]
+
+
+@pytest.mark.parametrize("name", ["duplicates", "hub", "power_law", "uniform", "symmetric", "wide", "tall"])
+def test_columns_are_sorted_by_phase_and_then_by_degree(name: str, device: str) -> None:
+    rows = rows_of(FAMILIES[name], device)
+    phases = rows.col % 8
+    assert (phases > 3).any() == (rows.num_cols > 4)  # there is something to sort
+    assert stored_entries(rows) == [expected_row(rows, r) for r in range(rows.num_rows)]
+
+
+@pytest.mark.parametrize("keep_slots", [True, False])
+@pytest.mark.parametrize("name", SQUARE)
+def test_arranging_moves_rows_and_sorts_own_columns_first(name: str, keep_slots: bool, device: str) -> None:
+    rows, order = community_orders(name, device)
+    given = rows if keep_slots else dataclasses.replace(rows, slot=rows.slot[:0])
+    arranged = arrange(given, order)
+    assert torch.equal(arranged.row, rows.row[order.row])
+    assert arranged.slot.dtype == rows.slot.dtype
+    assert (arranged.num_rows, arranged.num_cols) == (rows.num_rows, rows.num_cols)
+    if not keep_slots:
+        assert arranged.slot.numel() == 0
+        assert torch.equal(arranged.col, arrange(rows, order).col)
+        return
+    group = order.group.cpu()
+    expected = [
+        expected_row(rows, r, own=group == group[node])
+        for r, node in zip(order.row.tolist(), arranged.row.tolist(), strict=True)
+    ]
+    assert stored_entries(arranged) == expected
+
+
+def test_few_samples_are_drawn_from_many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every isolated node is a group: samples must not take more memory than the graph, whatever the number of groups.
+    nodes = 100_000
+    drawn: list[int] = []
+    rand = torch.rand
+
+    def counting_rand(*size: int, **kwargs: object) -> Tensor:
+        drawn.append(torch.Size(size).numel())
+        return rand(*size, **kwargs)
+
+    monkeypatch.setattr(torch, "rand", counting_rand)
+    rows, t_rows = both_sides(Graph(torch.tensor([[0, 1, 2], [1, 2, 0]]), nodes, nodes))
+    choose_order(rows, t_rows, "community")
+    assert drawn
+    assert max(drawn) <= 2 * nodes
+
+
+# The prediction
+
+
+def degree_order(rows: Rows) -> Tensor:
+    return torch.arange(rows.num_rows, device=rows.col.device)
+
+
+def test_rows_that_share_nothing_cost_two(device: str) -> None:
+    # One step an entry, and every entry's column from L2: also where a window ends within a block of rows.
+    for nodes in (1, 5, 8, 1025, 7001):
+        rows = rows_of(Graph(torch.arange(nodes).expand(2, nodes), nodes, nodes), device)
+        # The last warp is short of rows.
+        idle = -nodes % 4 / nodes
+        assert predicted_cost(rows, degree_order(rows)) == pytest.approx(2 + idle)
+
+
+def test_a_shared_column_is_counted_once_a_core() -> None:
+    # A core has 6 blocks of 8 rows, whose entries name 10 columns of their own and one that all rows have.
+    rows = rows_from_edges(
+        torch.arange(8000).repeat_interleave(2),
+        torch.stack([torch.zeros(8000, dtype=torch.long), 1 + torch.arange(8000) // 800], dim=1).flatten(),
+        8000,
+        8000,
+        keep_slots=False,
+    )
+    alternating = torch.arange(8000).view(10, 800).t().flatten()
+    assert predicted_cost(rows, alternating) == pytest.approx(1 + 11 / 96)
+    assert predicted_cost(rows, degree_order(rows)) < 1 + 8.1 / 96  # 6 blocks lie in at most 7 groups of rows
+
+
+def test_memory_is_counted_where_a_slice_does_not_fit_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of(uniform(10_000, 100_000))
+    fits = predicted_cost(rows, degree_order(rows))
+    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 128)
+    assert predicted_cost(rows, degree_order(rows)) == fits
+    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 128 - 1)
+    # 6144 rows in flight have 61,440 entries or so, which is nearly every column: one load of each.
+    from_memory = (predicted_cost(rows, degree_order(rows)) - fits) * 4.1 / 9.3
+    assert from_memory == pytest.approx(10_000 / 61_440, rel=0.1)
+
+
+def test_a_warp_takes_as_long_as_its_longest_row() -> None:
+    lengths = [9, 9, 9, 9, 1, 1, 1, 1]
+    dst = torch.arange(8).repeat_interleave(torch.tensor(lengths))
+    rows = rows_from_edges(dst, torch.arange(40), 8, 40, keep_slots=False)
+    together, mixed = degree_order(rows), torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])
+    assert predicted_cost(rows, together) == pytest.approx(2)
+    assert predicted_cost(rows, mixed) == pytest.approx(1 + 4 * (9 + 9) / 40)
+    # Rows of 128 entries and more on average have a warp each.
+    long = rows_from_edges(dst.repeat(26), torch.arange(1040), 8, 1040, keep_slots=False)
+    assert predicted_cost(long, mixed) == predicted_cost(long, together) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_the_planted_order_is_cheaper_than_a_random_one(
+    strong: tuple[Graph, Tensor], fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, community = strong
+    monkeypatch.setattr(order_module, "_L2_BYTES", 1 << 30 if fits else 0)
+    rows = rows_of(graph)
+    by_community = torch.sort(community[rows.row.long()], stable=True).indices
+    shuffled = torch.randperm(rows.num_rows, generator=torch.Generator().manual_seed(0))
+    assert predicted_cost(rows, by_community) < 0.8 * predicted_cost(rows, shuffled)
+
+
+# The choice
+
+
+@pytest.mark.usefixtures("eager_auto")
+def test_auto_groups_a_graph_of_strong_communities(strong: tuple[Graph, Tensor]) -> None:
+    choice = choose_order(*both_sides(strong[0]))
+    assert set(choice.costs) == {"degree", *(f"community, {rounds} rounds" for rounds in ROUNDS)}
+    assert choice.name == min(choice.costs, key=choice.costs.__getitem__) != "degree"
+    rows, _ = both_sides(strong[0])
+    assert choice.order is not None
+    assert predicted_cost(rows, choice.order.row) == choice.costs[choice.name] < 0.8 * choice.costs["degree"]
+
+
+@pytest.mark.usefixtures("eager_auto")
+def test_auto_leaves_a_graph_without_communities_by_degree() -> None:
+    choice = choose_order(*both_sides(uniform(10_000, 300_000)))
+    assert (choice.order, choice.name) == (None, "degree")
+    assert len(choice.costs) == 1 + len(ROUNDS)
+
+
+@pytest.mark.usefixtures("eager_auto")
+def test_auto_needs_more_than_a_small_gain(strong: tuple[Graph, Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    for cost, name in ((0.98, "degree"), (0.96, "community, 4 rounds")):
+        costs = iter([1.0, cost, 1.0, 1.0])
+        monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order, costs=costs: next(costs))
+        assert choose_order(*both_sides(FAMILIES["uniform"])).name == name
+
+
+def test_community_takes_the_cheapest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = iter([3.0, 2.0, 4.0])
+    monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order: next(costs))
+    rows, t_rows = both_sides(FAMILIES["power_law"])
+    choice = choose_order(rows, t_rows, "community")
+    assert choice.name == "community, 8 rounds"
+    assert choice.order is not None
+    assert torch.equal(choice.order.row, community_order(rows, communities(rows, t_rows, 8)).row)
+
+
+def test_auto_on_the_cpu_is_by_degree(strong: tuple[Graph, Tensor]) -> None:
+    graph, _ = strong
+    assert graph.edge_index.size(1) >= order_module._MIN_ENTRIES
+    assert choose_order(*both_sides(graph)).costs == {}
+    assert pyg_sparse.plan(graph.edge_index, graph.num_src).orders == ("degree", "degree")
+
+
+@pytest.mark.parametrize("order", ["rows", "", "Degree", None])
+def test_a_bad_order_raises(order: object) -> None:
+    with pytest.raises(ValueError, match=f"order={order!r} must be one of auto, degree, community"):
+        pyg_sparse.plan(torch.tensor([[0], [1]]), order=order)
+
+
+# Plans
+
+
+def two_plans(graph: Graph, spec: FormatSpec | str = "auto", device: str = "cpu", **options: bool) -> list:
+    edge_index, sizes = graph.edge_index.to(device), (graph.num_src, graph.num_dst)
+    return [pyg_sparse.plan(edge_index, sizes, format=spec, order=o, **options) for o in ("degree", "community")]
+
+
+def integers(*size: int, device: str, seed: int) -> Tensor:
+    """Whole numbers: their sums are exact in any order."""
+    return torch.randint(-9, 10, size, generator=torch.Generator().manual_seed(seed)).double().to(device)
+
+
+def test_results_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec, device: str) -> None:
+    plans = two_plans(graph, spec, device)
+    edges = graph.edge_index.size(1)
+    groups = graph.num_src == graph.num_dst and edges > 0
+    assert plans[0].orders == ("degree", "degree")
+    assert all(name.startswith("community, ") == groups for name in plans[1].orders)
+    assert plans[0].symmetric == plans[1].symmetric
+
+    results = []
+    for plan in plans:
+        plan.check()
+        x, q = (integers(n, 5, device=device, seed=n).requires_grad_() for n in (graph.num_src, graph.num_dst))
+        weight = integers(edges, device=device, seed=1).requires_grad_()
+        out, dots = pyg_sparse.spmm(plan, x, weight), pyg_sparse.sddmm(plan, q, x)
+        loss = (out * integers(graph.num_dst, 5, device=device, seed=2)).sum() + (dots * dots).sum()
+        gradients = torch.autograd.grad(loss, (x, q, weight))
+        implicit = pyg_sparse.spmm(plan, x)
+        results.append([plan.edge_index(), plan.t().edge_index(), out, dots, implicit, *gradients])
+    for a, b in zip(*results, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_results_without_edge_values_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec) -> None:
+    plans = two_plans(graph, spec, edge_values=False)
+    results = []
+    for plan in plans:
+        x = integers(graph.num_src, 3, device="cpu", seed=3).requires_grad_()
+        out = pyg_sparse.spmm(plan, x)
+        (gradient,) = torch.autograd.grad((out * integers(graph.num_dst, 3, device="cpu", seed=4)).sum(), x)
+        src, dst = plan.edge_index()
+        results.append([out, gradient, torch.sort(src * max(graph.num_dst, 1) + dst).values])
+    for a, b in zip(*results, strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_symmetric_plan_by_communities_is_stored_once() -> None:
+    _, plan = two_plans(FAMILIES["symmetric"])
+    assert plan.backward.row is plan.forward.row
+    assert plan.orders[0] == plan.orders[1]
+    _, implicit = two_plans(FAMILIES["symmetric"], edge_values=False)
+    assert implicit.backward is implicit.forward
+
+
+def test_a_plan_stores_rows_of_a_community_together() -> None:
+    graph, community = planted(count=20, size=100, degree=20, outside=0.0)
+    by_degree, by_community = two_plans(graph, pyg_sparse.Csr())
+    for matrix in (by_community.forward, by_community.backward):
+        assert torch.unique_consecutive(community[matrix.row.long()]).numel() == 20
+    assert torch.unique_consecutive(community[by_degree.forward.row.long()]).numel() > 500
+
+
+def test_a_plan_repeats_and_leaves_the_random_state(device: str) -> None:
+    graph, _ = planted(count=20, size=100, degree=10, outside=0.2)
+    before = torch.get_rng_state()
+    first, second = (pyg_sparse.plan(graph.edge_index.to(device), 2000, order="community") for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert first.orders == second.orders
+    for a, b in ((first.forward, second.forward), (first.backward, second.backward)):
+        for name, tensor in a.tensors().items():
+            assert torch.equal(tensor, b.tensors()[name]), name
+
+
+def test_orders_follow_the_plan(tmp_path: Path, device: str) -> None:
+    _, plan = two_plans(FAMILIES["power_law"])
+    plan = dataclasses.replace(plan, orders=("degree", plan.orders[1]))  # so that the two differ
+    assert plan.orders[1].startswith("community, ")
+    assert plan.t().orders == plan.orders[::-1]
+    assert plan.t().t().orders == plan.orders
+    assert plan.to(device).orders == plan.orders
+    assert plan.describe()["orders"] == plan.orders
+    plan.save(tmp_path / "plan")
+    assert pyg_sparse.Plan.load(tmp_path / "plan", device).orders == plan.orders
+    forward, backward = repr(plan).splitlines()[1:]
+    assert forward.endswith(", rows by degree")
+    assert backward.endswith(f", rows by {plan.orders[1]}")
+
+
+# CUDA
+
+
+@pytest.mark.parametrize("name", SQUARE)
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_labels_are_those_of_the_cpu(name: str) -> None:
+    for rounds in ROUNDS:
+        on_cpu, on_cuda = (communities(*both_sides(FAMILIES[name], device), rounds) for device in ("cpu", "cuda"))
+        assert torch.equal(on_cuda.cpu(), on_cpu)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_auto_on_cuda(strong: tuple[Graph, Tensor]) -> None:
+    graph, _ = strong
+    edge_index = graph.edge_index.cuda()
+    plan = pyg_sparse.plan(edge_index, graph.num_src)
+    assert all(name.startswith("community, ") for name in plan.orders)
+    x = integers(graph.num_src, 8, device="cuda", seed=6)
+    assert torch.equal(pyg_sparse.spmm(plan, x), pyg_sparse.spmm(pyg_sparse.plan(edge_index, order="degree"), x))
+
+    random = uniform(10_000, 300_000).edge_index.cuda()
+    assert pyg_sparse.plan(random, 10_000).orders == ("degree", "degree")
+    small = planted(count=50, size=100, degree=30, outside=0.05)[0].edge_index.cuda()
+    assert small.size(1) < order_module._MIN_ENTRIES
+    assert pyg_sparse.plan(small, 5000).orders == ("degree", "degree")
