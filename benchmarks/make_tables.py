@@ -21,6 +21,7 @@ DOCUMENTS = (ROOT.parent / "README.md", ROOT.parent / "docs" / "benchmarks.md")
 RESULTS = ROOT / "results"
 KINDS: dict[str, tuple[str, Callable[[Meta, Sequence[Row]], str]]] = {
     "epoch": ("epoch.json", tables.epoch),
+    "epoch-edge-index": ("epoch_edge_index.json", tables.epoch),
     "spmm": ("spmm.json", tables.spmm),
     "spmm-detail": ("spmm.json", tables.detail),
     "sddmm": ("sddmm.json", tables.sddmm),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from textwrap import shorten
 
 from benchmarks.markdown import number, provenance, table
 from benchmarks.results import OURS, Meta, Row
@@ -26,17 +27,21 @@ def epoch(meta: Meta, rows: Sequence[Row]) -> str:
         "test accuracy",
     ]
     lines = [head]
+    missing: dict[tuple[str, str, str], list[str]] = {}
     for row in chain.from_iterable(grouped(rows, "graph", "scale", "k", "dtype")):
         case = [graph_title(row), str(row["k"]), *([row["dtype"]] if several else []), row["impl"]]
         if row["ms"] is None:
-            lines.append([*case, row["why"], "", "", ""])
+            missing.setdefault((row["impl"], row["dtype"], row["why"]), []).append(str(row["k"]))
             continue
         ours = fastest(r for r in rows if r["impl"] == OURS and _same(r, row, "graph", "k", "dtype", "scale"))
         ratio = f"{row['ms'] / ours['ms']:.2f}" if ours else ""
         peak = f"{row['peak_mb'] / 1000:.2f} GB" if row.get("peak_mb") else ""
         accuracy = f"{row['test_acc']:.1%}" if row.get("test_acc") else ""
         lines.append([*case, number(row["ms"]), ratio, peak, accuracy])
-    return f"{table(lines)}\n\n{provenance(meta)}"
+    failures = "\n".join(
+        f"- {impl}, {dtype}, hidden {', '.join(ks)}: {shorten(why, 100)}" for (impl, dtype, why), ks in missing.items()
+    )
+    return "\n\n".join(filter(None, [table(lines), failures, provenance(meta)]))
 
 
 def spmm(meta: Meta, rows: Sequence[Row]) -> str:

@@ -164,7 +164,7 @@ def _distinct(rows: Rows, order: Tensor, window: int, stride: int, samples: int)
     offset = torch.arange(0, span, block * stride, device=device)
     place = (start[:, None, None] + offset[:, None] + torch.arange(block, device=device)).flatten(1)
     stored = order[place.clamp(max=rows.num_rows - 1)]
-    lengths = rows.lengths()[stored].flatten()
+    lengths = rows.lengths()[stored].masked_fill_(place >= rows.num_rows, 0).flatten()
     count = int(lengths.sum())
     if count == 0:
         return 1.0
@@ -183,7 +183,9 @@ def _clusters(rows: Rows, group: Tensor, seed: int) -> Tensor:
     by_group = torch.sort(group[rows.row.long()], stable=True).indices
     size = torch.bincount(group, minlength=count)
     first = size.cumsum(0) - size
-    draw = torch.rand(count, _GROUP_SAMPLES, 2, device=device, generator=generator)
+    # Isolated nodes are groups too: samples must not need more memory than entries do.
+    samples = min(_GROUP_SAMPLES, max(2 * rows.nnz // max(count, 1), 1))
+    draw = torch.rand(count, samples, 2, device=device, generator=generator)
     member = by_group[first[:, None] + (draw[..., 0] * size[:, None]).long().clamp_(max=size[:, None] - 1)]
     length = rows.lengths()[member]
     entry = rows.rowptr[member] + (draw[..., 1] * length).long().clamp_(max=length.clamp(min=1) - 1)

@@ -95,9 +95,10 @@ def _assemble(about: dict[str, Any], tensors: dict[str, Tensor]) -> Plan:
     return plan
 
 
-def _orders(names: list[str]) -> tuple[str, str]:
-    forward, backward = map(str, names)
-    return forward, backward
+def _orders(names: Any) -> tuple[str, str]:
+    if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
+        raise ValueError(f"orders must be two names, not {names!r}")
+    return names[0], names[1]
 
 
 def _matrix(about: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> SparseMatrix:

@@ -122,7 +122,16 @@ X = torch.randn(4, 3)
             ValueError,
             r"edge_weight must have shape \[5\], one value per edge, not \[3\]",
         ),
-        (lambda p: pyg_sparse.spmm(p, X, torch.ones(5, 1)), ValueError, r"edge_weight must have shape \[5\]"),
+        (
+            lambda p: pyg_sparse.spmm(p, X, torch.ones(5, 1)),
+            ValueError,
+            r"x must have shape \[4, H, K\], not \[4, 3\]",
+        ),
+        (
+            lambda p: pyg_sparse.spmm(p, X[:, None], torch.ones(5, 2)),
+            ValueError,
+            r"edge_weight must have shape \[5\] or, .*\[5, 1\], not \[5, 2\]",
+        ),
         (
             lambda p: pyg_sparse.spmm(p, X, torch.ones(5).double()),
             TypeError,
@@ -139,7 +148,8 @@ X = torch.randn(4, 3)
         (lambda p: pyg_sparse.sddmm(p, X, X[:2]), ValueError, "k has 2 rows, but the plan has 4 sources"),
         (lambda p: pyg_sparse.sddmm(p, X, X[:, :2]), ValueError, "q has width 3 and k 2"),
         (lambda p: pyg_sparse.sddmm(p, X, X.double()), TypeError, "q has dtype torch.float32 and k torch.float64"),
-        (lambda p: pyg_sparse.sddmm(p, X[None], X), ValueError, "q and k must have 2 dimensions, not 3 and 2"),
+        (lambda p: pyg_sparse.sddmm(p, X[None], X), ValueError, "q has 1 rows, but the plan has 4 targets"),
+        (lambda p: pyg_sparse.sddmm(p, X[:, None], X), ValueError, r"k must have shape \[4, H, K\], not \[4, 3\]"),
     ],
 )
 def test_bad_operands(call: object, error: type, message: str) -> None:
@@ -245,9 +255,9 @@ def test_a_file_whose_indices_would_leave_the_tensors_raises(spec: FormatSpec, t
 
 def test_a_file_with_padding_inside_a_row_raises(tmp_path: Path) -> None:
     plan = pyg_sparse.plan(torch.tensor([[0, 1, 2], [0, 0, 0]]), (3, 1), format=pyg_sparse.Hyb(1, 2))
-    assert plan.forward.col.tolist() == [0, 1, 2, -1]
+    assert plan.forward.col.tolist() == [0, 2, 1, -1]
     plan.save(tmp_path / "plan")
-    rewritten(tmp_path / "plan", lambda about, tensors: tensors["forward.col"].copy_(torch.tensor([0, -1, 2, 1])))
+    rewritten(tmp_path / "plan", lambda about, tensors: tensors["forward.col"].copy_(torch.tensor([0, -1, 1, 2])))
     with pytest.raises(ValueError, match="col's padding is wrong"):
         pyg_sparse.Plan.load(tmp_path / "plan")
 
@@ -274,6 +284,25 @@ def test_a_file_of_another_version_or_with_other_sizes_raises(saved: Path) -> No
     for key, value in (("version", 99), ("num_src", 3), ("num_edges", 10**9), ("num_dst", "7")):
         saved.write_bytes(original)
         rewritten(saved, lambda about, tensors, key=key, value=value: about.update({key: value}))
+        with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
+            pyg_sparse.Plan.load(saved)
+
+
+def test_a_file_of_the_previous_version_says_so(saved: Path) -> None:
+    def downgrade(about: dict, tensors: dict) -> None:
+        about["version"] = 1
+        del about["orders"]
+
+    rewritten(saved, downgrade)
+    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 1, this library reads 2"):
+        pyg_sparse.Plan.load(saved)
+
+
+def test_a_file_whose_orders_are_not_two_names_raises(saved: Path) -> None:
+    original = saved.read_bytes()
+    for value in ("no", ["degree"], ["degree"] * 3, [1, 2], None):
+        saved.write_bytes(original)
+        rewritten(saved, lambda about, tensors, value=value: about.update(orders=value))
         with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
             pyg_sparse.Plan.load(saved)
 

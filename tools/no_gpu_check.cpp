@@ -41,6 +41,35 @@ void check_format(const char* spmm, const char* sddmm, const Format& format, con
   expect_error(sddmm, cuda::sddmm(format, 1, sddmm_args, nullptr));
 }
 
+// Every width finds a shape that could run, for few and for many, for short and for long rows: what fails is the
+// launch.
+void check_shapes(DType dtype) {
+  constexpr int kInvalidConfiguration = 9;  // cudaErrorInvalidConfiguration
+  const double x[1] = {};
+  double out[1] = {};
+  for (const int64_t rows : {1, 1 << 20}) {
+    for (const int64_t mean : {1, 14, 500}) {
+      for (int64_t width = 1; width < 700; ++width) {
+        const Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds};
+        const SpmmArgs args = {.dtype = dtype,
+                               .k = width,
+                               .heads = 1,
+                               .num_cols = rows,
+                               .x = x,
+                               .ldx = width,
+                               .self = x,
+                               .ldself = width,
+                               .out = out};
+        const int error = cuda::spmm(csr, rows * mean, args, nullptr);
+        if (error != 0 && error != kInvalidConfiguration) continue;
+        std::printf("spmm of %d rows of %d entries and width %d: error %d\n", static_cast<int>(rows),
+                    static_cast<int>(mean), static_cast<int>(width), error);
+        ++failures;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -57,6 +86,7 @@ int main() {
                            .out = out,
                            .partial = partial};
     const SddmmArgs sddmm = {.dtype = dtype, .k = 8, .heads = 1, .q = x, .ldq = 8, .key = x, .ldk = 8, .out = out};
+    check_shapes(dtype);
     check_format("spmm(Csr)", "sddmm(Csr)", kCsr, spmm, sddmm);
     check_format("spmm(Coo)", "sddmm(Coo)", kCoo, spmm, sddmm);
     check_format("spmm(Hyb)", "sddmm(Hyb)", kHyb, spmm, sddmm);

@@ -19,10 +19,10 @@ __global__ void vote_kernel(VoteArgs args) {
   const int64_t begin = args.rowptr[r], length = args.rowptr[r + 1] - begin;
   const int32_t row = args.row[r];
   const bool own = lane == kSamples;
-  const bool votes = own || lane < length;
+  const int32_t node = own || lane >= length ? row : args.col[begin + sampled(args.seed, row, lane, length)];
+  const bool votes = own || node != row;
   const unsigned voters = __ballot_sync(~0u, votes);
   if (!votes) return;
-  const int32_t node = own ? row : args.col[begin + sampled(args.seed, row, lane, length)];
   const int32_t label = args.label[node];
   const int count = __popc(__match_any_sync(voters, label));
   const uint32_t mine = standing(count, label, args.seed);

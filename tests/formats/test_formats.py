@@ -59,14 +59,15 @@ def test_wide_slots(spec: FormatSpec) -> None:
     assert torch.equal(torch.stack([col, row]), graph.edge_index)
 
 
-def test_rows_are_sorted_by_length_and_columns_by_degree() -> None:
-    dst = torch.tensor([0, 1, 1, 2, 2, 2])
-    src = torch.tensor([3, 4, 3, 3, 4, 0])
-    rows = rows_from_edges(dst, src, 3, 5, keep_slots=True)
+def test_rows_are_sorted_by_length_and_columns_by_phase_and_degree() -> None:
+    dst = torch.tensor([0, 1, 1, 2, 2, 2, 2])
+    src = torch.tensor([8, 4, 8, 8, 0, 4, 2])
+    rows = rows_from_edges(dst, src, 3, 9, keep_slots=True)
     assert rows.row.tolist() == [2, 1, 0]
-    assert rows.rowptr.tolist() == [0, 3, 5, 6]
-    assert rows.col.tolist() == [3, 4, 0, 3, 4, 3]
-    assert rows.slot.tolist() == [3, 4, 5, 2, 1, 0]
+    assert rows.rowptr.tolist() == [0, 4, 6, 7]
+    # 8 and 0 have the same phase, and 8 the higher degree; then those that agree modulo 4, and then modulo 2.
+    assert rows.col.tolist() == [8, 0, 4, 2, 8, 4, 8]
+    assert rows.slot.tolist() == [3, 4, 5, 6, 2, 1, 0]
 
 
 def test_csr_splits_long_rows_into_equal_parts() -> None:

@@ -7,7 +7,8 @@
 namespace pyg_sparse {
 
 // new_label[row[r]] = the most frequent label among its own and those of up to kSamples sampled columns of stored row
-// r. A row without entries keeps its label.
+// r. A row without entries keeps its label. Self-loops have no vote: where all labels still differ, a second one for
+// the row's own would keep every label as it is.
 struct VoteArgs {
   int64_t rows;
   const int64_t* rowptr;
