@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -46,24 +45,23 @@ class Plan:
     out_degree: Tensor
     self_loops: Tensor
     loop_nodes: Tensor
+    # What the compiled operators take of a plan, in the order of their schemas; without a gradient, the transpose's
+    # tensors are not handed over.
+    operands: tuple[Any, ...] = field(init=False, repr=False)
+    operands_without_gradient: tuple[Any, ...] = field(init=False, repr=False)
 
-    @cached_property
+    def __post_init__(self) -> None:
+        a, b = self.forward, self.backward
+        sizes = self.num_dst, self.num_src
+        operands = (a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, *sizes)
+        object.__setattr__(self, "operands", operands)
+        object.__setattr__(self, "operands_without_gradient", (*operands[:4], [], 0, *sizes))
+
+    @property
     def device(self) -> torch.device:
         return self.forward.device
 
-    @cached_property
-    def operands(self) -> tuple[Any, ...]:
-        """What the compiled operators take of a plan, in the order of their schemas."""
-        a, b = self.forward, self.backward
-        return a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, self.num_dst, self.num_src
-
-    @cached_property
-    def operands_without_gradient(self) -> tuple[Any, ...]:
-        """The same without the transpose, whose tensors are only handed over for a gradient."""
-        a, b = self.forward, self.backward
-        return a.name, a.layout, a.num_partials, b.name, [], 0, self.num_dst, self.num_src
-
-    @cached_property
+    @property
     def has_edge_values(self) -> bool:
         """Whether the plan takes explicit edge values (``edge_values=True`` when it was made)."""
         return self.forward.has_slots and self.backward.has_slots
