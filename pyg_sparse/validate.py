@@ -76,8 +76,9 @@ def check_features(
         raise TypeError(f"{name} has dtype {x.dtype}; allowed are {allowed}")
     if x.layout != torch.strided:
         raise TypeError(f"{name} must be a dense tensor, not one of layout {x.layout}")
-    shape, rows_at = (f"[{num_rows}, H, K]", 0) if heads else (f"[..., {num_rows}, K]", -2)
+    rows_at = 0 if heads else -2
     if x.dim() < 2 or (heads and x.dim() != 3):
+        shape = f"[{num_rows}, H, K]" if heads else f"[..., {num_rows}, K]"
         raise ValueError(f"{name} must have shape {shape}, not {list(x.shape)}")
     if x.size(rows_at) != num_rows:
         raise ValueError(f"{name} has {x.size(rows_at)} rows, but the plan has {num_rows} {meaning}")
