@@ -36,15 +36,15 @@ struct SpmmArgs {
   const void* self;  // x itself, also where x above is a scaled copy
   int64_t ldself;
   void* out;
-  const void* value;
-  int64_t value_step;
-  int64_t head_step;
-  const void* row_scale;
-  const void* col_scale;
-  const void* self_scale;
-  const void* bias;  // [k]
-  bool relu;
-  void* partial;  // [number of partials, k]
+  const void* value = nullptr;
+  int64_t value_step = 1;
+  int64_t head_step = 1;
+  const void* row_scale = nullptr;
+  const void* col_scale = nullptr;
+  const void* self_scale = nullptr;
+  const void* bias = nullptr;  // [k]
+  bool relu = false;
+  void* partial = nullptr;  // [number of partials, k]
 };
 
 // out[slot[p], h] = row_scale[row] * col_scale[col] * <q[row, h], key[col, h]> for each stored position p and head h,
@@ -58,8 +58,8 @@ struct SddmmArgs {
   const void* key;
   int64_t ldk;
   void* out;
-  const void* row_scale;
-  const void* col_scale;
+  const void* row_scale = nullptr;
+  const void* col_scale = nullptr;
 };
 
 }  // namespace pyg_sparse
