@@ -184,14 +184,15 @@ int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream
       if (vectors && share_a_warp(work, work.width / kVec, 8)) {
         return launch_unrolled<T, kVec, 8, false>(work, 8, run);
       }
-      if (vectors && share_a_warp(work, work.width / kVec, 16)) {
+      // Two rows of 9 to 16 lanes; narrower ones that are too few for groups of 8 take a warp each.
+      if (vectors && work.width / kVec > 8 && share_a_warp(work, work.width / kVec, 16)) {
         constexpr int kUnroll = kVec < 8 ? 8 : 4;
         const Division whole{static_cast<int>(work.width / kVec), 1, work.width};
         return launch_shape<Shape<T, kVec, 16, kUnroll>>(work, whole, run);
       }
       if (vectors) return launch_unrolled<T, kVec, kWarp, false>(work, lanes, run);
       // An element's number must fit 32 bits in a frame, and a row should fill a few words.
-      const bool framed = args.num_cols * args.ldx < (int64_t{1} << 32) - kWarp * kVec;
+      const bool framed = (args.num_cols - 1) * args.ldx + args.k < (int64_t{1} << 32) - kWarp * kVec;
       if (framed && work.width >= 2 * kVec) return launch_unrolled<T, kVec, kWarp, true>(work, lanes, run);
     }
     if (share_a_warp(work, work.width, 8)) return launch_unrolled<T, 1, 8, false>(work, 8, run);

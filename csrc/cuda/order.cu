@@ -16,12 +16,6 @@ __global__ void order_kernel(OrderArgs args) {
 
 }  // namespace
 
-bool worth_ordering(const SpmmArgs& args) {
-  constexpr int64_t kSliceBytes = 192;  // of the widest slice that spmm takes at once
-  const int64_t element_size = args.dtype == DType::kFloat64 ? 8 : args.dtype == DType::kFloat32 ? 4 : 2;
-  return args.heads > 1 || args.k * element_size > kSliceBytes;
-}
-
 int order_values(const OrderArgs& args, void* stream) {
   return visit_dtype(args.dtype, [&](auto tag) {
     return launch_elements(order_kernel<typename decltype(tag)::type>, args.positions, stream, args);

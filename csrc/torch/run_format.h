@@ -38,7 +38,7 @@ void run_spmm_on_cuda(View a, int64_t positions, SpmmArgs args, const Tensor& ou
   const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
   void* stream = current_stream(out.get_device_index());
   std::optional<Tensor> ordered;
-  if (args.value && positions > 0 && cuda::worth_ordering(args)) {
+  if (args.value && positions > 0 && worth_ordering(args)) {
     ordered = torch::stable::new_empty(out, {args.heads, positions});
     const OrderArgs order{args.dtype, positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
     check_cuda(cuda::order_values(order, stream), "spmm (order of values)");

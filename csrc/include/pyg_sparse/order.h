@@ -15,9 +15,14 @@ struct OrderArgs {
   void* out;
 };
 
+// Whether spmm on CUDA reads a value more than once, or with a stride.
+inline bool worth_ordering(const SpmmArgs& args) {
+  constexpr int64_t kSliceBytes = 256;  // K is cut into slices of that at least
+  const int64_t element_size = args.dtype == DType::kFloat64 ? 8 : args.dtype == DType::kFloat32 ? 4 : 2;
+  return args.heads > 1 || args.k * element_size > kSliceBytes;
+}
+
 namespace cuda {
-// Whether spmm reads a value more than once, or with a stride.
-bool worth_ordering(const SpmmArgs& args);
 int order_values(const OrderArgs& args, void* stream);
 }  // namespace cuda
 
