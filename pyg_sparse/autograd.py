@@ -1,4 +1,4 @@
-"""Fakes and gradients of the two torch operators. Each gradient is made of the same two (docs/design.md, section 3)."""
+"""Fakes and gradients of the torch operators. Those of spmm and sddmm are made of the same two (docs/design.md)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_sparse.formats import FORMATS
 
-# The arguments of both operators are in the order of their schemas, csrc/torch/ops.cpp.
+
+# The arguments of the operators are in the order of their schemas, csrc/torch/ops.cpp and extremum.cpp.
 @torch.library.register_fake("pyg_sparse::spmm")
 def _(*args: Any) -> Tensor:
     num_rows, x = args[6], args[8]
@@ -19,6 +21,13 @@ def _(*args: Any) -> Tensor:
 def _(*args: Any) -> Tensor:
     num_edges, heads, q = args[8:11]
     return q.new_empty(num_edges, heads)
+
+
+@torch.library.register_fake("pyg_sparse::spmm_extremum")
+def _(*args: Any) -> tuple[Tensor, Tensor]:
+    num_rows, x = args[3], args[5]
+    out = x.new_empty(num_rows, x.size(1))
+    return out, torch.empty_like(out, dtype=torch.int64)
 
 
 def _keep(ctx: Any, layout: list[Tensor], t_layout: list[Tensor], **operands: Tensor | None) -> None:
@@ -93,5 +102,41 @@ def _sddmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
             grad_q, grad_k, None, None)  # fmt: skip
 
 
+def _extremum_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    format, layout, _, _, _, x, value, _ = inputs
+    ctx.num_tensors, ctx.x_shape = len(layout), x.shape
+    ctx.set_materialize_grads(False)
+    names = FORMATS[format].layout_names
+    # x is needed for the gradient in value alone.
+    x = x if value is not None and value.requires_grad else None
+    ctx.save_for_backward(layout[names.index("col")], layout[names.index("slot")], x, value, output[1])
+
+
+def _extremum_backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Any, ...]:
+    """Each element of grad belongs to one entry; made of torch's operators, which bring the further derivatives."""
+    col, slot, x, value, arg = ctx.saved_tensors
+    grad_x = grad_value = None
+    if grad is not None:
+        if col.numel() == 0:  # no entry that arg could name
+            grad, arg = grad[:0], arg[:0]
+        # Halves are summed in fp32, as everywhere.
+        dtype, sums = grad.dtype, torch.promote_types(grad.dtype, torch.float32)
+        none = arg < 0
+        position = arg.clamp(min=0)
+        source = col[position].long()
+        edge: Any = None if value is None else slot[position].long()
+        # Where there is no entry every factor is 0, since what belongs to position 0 could be NaN.
+        share = grad.to(sums).masked_fill(none, 0)
+        if ctx.needs_input_grad[6]:
+            product = share * x.gather(0, source).to(sums).masked_fill(none, 0)
+            grad_value = share.new_zeros(value.shape).scatter_add(0, edge.flatten(), product.flatten()).to(dtype)
+        if ctx.needs_input_grad[5]:
+            if value is not None:
+                share = share * value[edge].to(sums).masked_fill(none, 0)
+            grad_x = share.new_zeros(ctx.x_shape).scatter_add(0, source, share).to(dtype)
+    return None, [None] * ctx.num_tensors, None, None, None, grad_x, grad_value, None
+
+
 torch.library.register_autograd("pyg_sparse::spmm", _spmm_backward, setup_context=_spmm_setup)
 torch.library.register_autograd("pyg_sparse::sddmm", _sddmm_backward, setup_context=_sddmm_setup)
+torch.library.register_autograd("pyg_sparse::spmm_extremum", _extremum_backward, setup_context=_extremum_setup)

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 from pyg_sparse.plan import Plan
 from pyg_sparse.validate import check_edge_weight, check_features, check_vector
 
-REDUCTIONS = ("sum", "mean")
+REDUCTIONS = ("sum", "mean", "max", "min")
 
 
 def spmm(
@@ -36,12 +36,17 @@ def spmm(
     fp32 for fp16, bf16 and fp32 features and fp64 for fp64. The result repeats bit for bit. Differentiable any number
     of times in ``x``, ``edge_weight``, the scales and the bias.
 
+    With ``reduce="max"`` or ``"min"``, :math:`y_{ik}` is the largest or smallest :math:`w_e x_{jk}`: 0 without
+    in-edges, NaN if one of them is. The gradient of :math:`y_{ik}` goes to one edge, among equal ones the first in the
+    plan's stored order. ``edge_weight`` is then ``[E]``; the scales, ``bias`` and ``relu`` are not taken.
+
     Args:
         plan: the graph.
         x: ``[..., num_src, K]``, fp64, fp32, bf16 or fp16, any strides.
         edge_weight: ``[E]`` of x's dtype (under autocast, any), in the order of the plan's ``edge_index``; or
             ``[E, H]``, a weight for each of ``H`` heads, and x is then ``[num_src, H, K]``.
-        reduce: ``"sum"``, or ``"mean"``: the sum divided by the number of in-edges (0 where there are none).
+        reduce: ``"sum"``; ``"mean"``: the sum divided by the number of in-edges (0 where there are none); ``"max"`` or
+            ``"min"``.
         row_scale: ``[num_dst]``, fp64 for fp64 features and fp32 otherwise.
         col_scale: ``[num_src]``, the same. bf16 features may be rounded once more after their scaling.
         self_scale: ``[num_dst]``, the same; needs as many sources as targets.
@@ -60,6 +65,11 @@ def spmm(
     scale_dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce={reduce!r} must be one of {', '.join(REDUCTIONS)}")
+    extremum = reduce in ("max", "min")
+    if extremum:
+        _need_plain_messages(
+            reduce, edge_weight, row_scale=row_scale, col_scale=col_scale, self_scale=self_scale, bias=bias, relu=relu
+        )
     if edge_weight is not None:
         _need_edge_values(plan, "edge_weight")
         if torch.is_autocast_enabled(x.device.type) and isinstance(edge_weight, Tensor):
@@ -91,7 +101,9 @@ def spmm(
         row_scale = inverse if row_scale is None else row_scale * inverse
 
     scales = (row_scale, col_scale, self_scale)
-    if torch.is_grad_enabled() and any(scale is not None and scale.requires_grad for scale in scales):
+    if extremum:
+        out = _extremum(plan, x, edge_weight, largest=reduce == "max")
+    elif torch.is_grad_enabled() and any(scale is not None and scale.requires_grad for scale in scales):
         out = _with_gradients_of_scales(plan, x, edge_weight, *scales)
         if bias is not None:
             out = (out + bias).to(x.dtype)
@@ -172,14 +184,35 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
 
 def call(operator: Any, plan: Plan, *args: Any) -> Tensor:
     """The operator on the plan; beneath autograd, which costs as much again, where there is nothing to record."""
-    if torch.compiler.is_compiling() or forward_ad._current_level >= 0:
+    if _needs_autograd(args):
         return operator(*plan.operands, *args)
-    if torch.is_grad_enabled():
-        for arg in args:
-            if isinstance(arg, Tensor) and arg.requires_grad:
-                return operator(*plan.operands, *args)
     with torch._C._AutoDispatchBelowAutograd():
         return operator(*plan.operands_without_gradient, *args)
+
+
+def _extremum(plan: Plan, x: Tensor, edge_weight: Tensor | None, *, largest: bool) -> Tensor:
+    """As call(): this operator's gradient needs no transpose, and its second result is for the gradient alone."""
+    matrix = plan.forward
+    args = (
+        matrix.name, matrix.layout, matrix.num_partials, matrix.num_rows, matrix.num_cols, x, edge_weight, largest,
+    )  # fmt: skip
+    if _needs_autograd((x, edge_weight)):
+        return torch.ops.pyg_sparse.spmm_extremum.default(*args)[0]
+    with torch._C._AutoDispatchBelowAutograd():
+        return torch.ops.pyg_sparse.spmm_extremum.default(*args)[0]
+
+
+def _needs_autograd(args: tuple[Any, ...]) -> bool:
+    """Whether a gradient may be recorded. Forward mode is refused: the operators would drop tangents silently."""
+    if torch.compiler.is_compiling():
+        return True
+    tensors = [arg for arg in args if isinstance(arg, Tensor)]
+    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+        raise NotImplementedError(
+            "pyg_sparse's operators have no forward-mode derivative (torch.func.jvp, torch.autograd.forward_ad); "
+            "use backward mode"
+        )
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
 def _scaled(x: Tensor, scale: Tensor) -> Tensor:
@@ -189,6 +222,18 @@ def _scaled(x: Tensor, scale: Tensor) -> Tensor:
 def _check_plan(plan: Plan) -> None:
     if not isinstance(plan, Plan):
         raise TypeError(f"plan must be a pyg_sparse.Plan, not {type(plan).__name__}; make one with pyg_sparse.plan")
+
+
+def _need_plain_messages(reduce: str, edge_weight: Tensor | None, *, relu: bool, **vectors: Tensor | None) -> None:
+    """An extremum is taken over the edges' own messages: nothing is multiplied or added to them or to the result."""
+    given = [name for name, vector in vectors.items() if vector is not None] + ["relu"] * bool(relu)
+    if given:
+        raise ValueError(f"{given[0]} cannot be used with reduce={reduce!r}; it needs reduce='sum' or 'mean'")
+    if isinstance(edge_weight, Tensor) and edge_weight.dim() == 2:
+        raise ValueError(
+            f"edge_weight of shape {list(edge_weight.shape)} cannot be used with reduce={reduce!r}, which takes one "
+            "weight per edge, [E]"
+        )
 
 
 def _need_edge_values(plan: Plan, what: str) -> None:

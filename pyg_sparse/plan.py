@@ -197,8 +197,7 @@ def plan(
     Args:
         edge_index: int64 or int32 ``[2, E]``, sources and targets. Unsorted, duplicate and directed edges are fine.
         num_nodes: number of nodes, ``(num_src, num_dst)`` for a bipartite graph, or None: the largest index + 1.
-        format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``, the
-            fastest on the graphs measured so far (docs/benchmarks.md).
+        format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``.
         order: in which order rows are processed and stored; features and results stay in the caller's.
             ``"degree"``: descending; ``"community"``: by communities that label propagation finds; ``"auto"``: on CUDA,
             whichever is predicted to need less traffic, on the CPU by degree (:mod:`pyg_sparse.order`).

@@ -137,3 +137,11 @@ FAMILIES = {
 @pytest.fixture(params=list(FAMILIES))
 def graph(request: pytest.FixtureRequest) -> Graph:
     return FAMILIES[request.param]
+
+
+@pytest.fixture(params=["isolated", "duplicates", "banded", "wide", "symmetric"])
+def small(request: pytest.FixtureRequest) -> Graph:
+    graph = FAMILIES[request.param]
+    if request.param == "duplicates":
+        return Graph(graph.edge_index[:, :18], 5, 5)
+    return Graph(graph.edge_index[:, :60] % 24, min(graph.num_src, 24), min(graph.num_dst, 24))

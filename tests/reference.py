@@ -36,6 +36,12 @@ def spmm(
     return out
 
 
+def extremum(index: Tensor, size: int, message: Tensor, reduce: str) -> Tensor:
+    """The largest or smallest message of each index, 0 where there is none."""
+    out = message.new_zeros(size, message.size(1))
+    return out.scatter_reduce(0, index[:, None].expand_as(message), message, f"a{reduce}", include_self=False)
+
+
 def sddmm(edge_index: Tensor, q: Tensor, k: Tensor) -> Tensor:
     src, dst = edge_index
     return (q[dst] * k[src]).sum(dim=1)

@@ -12,14 +12,6 @@ from tests import reference
 from tests.conftest import FAMILIES, Graph
 
 
-@pytest.fixture(params=["isolated", "duplicates", "banded", "wide", "symmetric"])
-def small(request: pytest.FixtureRequest) -> Graph:
-    graph = FAMILIES[request.param]
-    if request.param == "duplicates":
-        return Graph(graph.edge_index[:, :18], 5, 5)
-    return Graph(graph.edge_index[:, :60] % 24, min(graph.num_src, 24), min(graph.num_dst, 24))
-
-
 def leaf(*shape: int, device: str) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, device=device, requires_grad=True)
 
@@ -174,3 +166,28 @@ def test_compiles_to_one_graph(device: str) -> None:
         strict=True,
     ):
         torch.testing.assert_close(grad, expected)
+
+
+@pytest.mark.parametrize("name", ["x", "edge_weight", "row_scale", "k", "max"])
+def test_forward_mode_is_refused(name: str, device: str) -> None:
+    plan = pyg_sparse.plan(FAMILIES["uniform"].edge_index.to(device), 120)
+    x = torch.randn(120, 4, device=device)
+    call = {
+        "x": (lambda x: pyg_sparse.spmm(plan, x), x),
+        "edge_weight": (lambda w: pyg_sparse.spmm(plan, x, w), torch.rand(plan.num_edges, device=device)),
+        "row_scale": (lambda r: pyg_sparse.spmm(plan, x, row_scale=r), torch.rand(120, device=device)),
+        "k": (lambda k: pyg_sparse.sddmm(plan, x, k), x),
+        "max": (lambda x: pyg_sparse.spmm(plan, x, reduce="max"), x),
+    }
+    function, primal = call[name]
+    with pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+        torch.func.jvp(function, (primal,), (torch.ones_like(primal),))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="no forward-mode derivative"):
+        function(torch.autograd.forward_ad.make_dual(primal, torch.ones_like(primal)))
+
+
+def test_vmap_is_refused(device: str) -> None:
+    plan = pyg_sparse.plan(FAMILIES["uniform"].edge_index.to(device), 120)
+    x = torch.randn(3, 120, 4, device=device, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Batching rule not implemented"):
+        torch.vmap(lambda x: pyg_sparse.spmm(plan, x))(x)

@@ -138,7 +138,11 @@ X = torch.randn(4, 3)
             "edge_weight has dtype torch.float64, but here",
         ),
         (lambda p: pyg_sparse.spmm(p, X, torch.ones(5, device="meta")), ValueError, "edge_weight is on meta"),
-        (lambda p: pyg_sparse.spmm(p, X, reduce="max"), ValueError, "reduce='max' must be one of sum, mean"),
+        (
+            lambda p: pyg_sparse.spmm(p, X, reduce="median"),
+            ValueError,
+            "reduce='median' must be one of sum, mean, max, min",
+        ),
         (lambda p: pyg_sparse.spmm(p, X, row_scale=torch.ones(3)), ValueError, r"row_scale must have shape \[4\]"),
         (
             lambda p: pyg_sparse.spmm(p, X.half(), col_scale=torch.ones(4).half()),

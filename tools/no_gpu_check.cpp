@@ -6,6 +6,7 @@
 #include "pyg_sparse/combine.h"
 #include "pyg_sparse/coo.h"
 #include "pyg_sparse/csr.h"
+#include "pyg_sparse/extremum.h"
 #include "pyg_sparse/hyb.h"
 #include "pyg_sparse/order.h"
 #include "pyg_sparse/scale.h"
@@ -34,37 +35,63 @@ const Csr kCsr = {1, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds};
 const Coo kCoo = {kZero, kZero, kSlot, 1, kBounds, kNone, kNone, {}};
 const Hyb kHyb = {1, kBucket, 1, kZero, kNone, kZero, kSlot, {}};
 
-template <typename Format>
-void check_format(const char* spmm, const char* sddmm, const Format& format, const SpmmArgs& spmm_args,
-                  const SddmmArgs& sddmm_args) {
-  expect_error(spmm, cuda::spmm(format, 1, spmm_args, nullptr));
-  expect_error(sddmm, cuda::sddmm(format, 1, sddmm_args, nullptr));
+// Vector loads need 16-byte alignment. Nothing here is ever read or written.
+alignas(16) const double kX[8] = {};
+alignas(16) double out[8] = {}, partial[8] = {};
+int64_t arg[8] = {}, partial_arg[8] = {};
+
+SpmmArgs spmm_args(DType dtype, int64_t rows, int64_t width) {
+  return {.dtype = dtype,
+          .k = width,
+          .heads = 1,
+          .num_cols = rows,
+          .x = kX,
+          .ldx = width,
+          .self = kX,
+          .ldself = width,
+          .out = out,
+          .partial = partial};
 }
 
-// Every width finds a shape that could run, for few and for many, for short and for long rows: what fails is the
-// launch.
-void check_shapes(DType dtype) {
+ExtremumArgs extremum_args(DType dtype, int64_t width) {
+  return {.dtype = dtype,
+          .largest = true,
+          .k = width,
+          .x = kX,
+          .ldx = width,
+          .out = out,
+          .arg = arg,
+          .partial = partial,
+          .partial_arg = partial_arg};
+}
+
+template <typename Format>
+void check_format(const char* name, const Format& format, DType dtype) {
+  const SddmmArgs sddmm = {.dtype = dtype, .k = 8, .heads = 1, .q = kX, .ldq = 8, .key = kX, .ldk = 8, .out = out};
+  expect_error(name, cuda::spmm(format, 1, spmm_args(dtype, 1, 8), nullptr));
+  expect_error(name, cuda::sddmm(format, 1, sddmm, nullptr));
+  expect_error(name, cuda::extremum(format, 1, extremum_args(dtype, 8), nullptr));
+}
+
+void expect_shape(const char* launcher, int64_t rows, int64_t mean, int64_t width, int error) {
   constexpr int kInvalidConfiguration = 9;  // cudaErrorInvalidConfiguration
-  const double x[1] = {};
-  double out[1] = {};
-  for (const int64_t rows : {1, 1 << 20}) {
+  if (error != 0 && error != kInvalidConfiguration) return;
+  std::printf("%s of %d rows of %d entries and width %d: error %d\n", launcher, static_cast<int>(rows),
+              static_cast<int>(mean), static_cast<int>(width), error);
+  ++failures;
+}
+
+// Every width finds a shape that could run, for long and short rows: what fails is the launch. Without a device, one
+// multiprocessor is assumed; 96 short rows are then enough for groups of 16 lanes, but not of 8.
+void check_shapes(DType dtype) {
+  for (const int64_t rows : {1, 96, 1 << 20}) {
     for (const int64_t mean : {1, 14, 500}) {
       for (int64_t width = 1; width < 700; ++width) {
         const Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds};
-        const SpmmArgs args = {.dtype = dtype,
-                               .k = width,
-                               .heads = 1,
-                               .num_cols = rows,
-                               .x = x,
-                               .ldx = width,
-                               .self = x,
-                               .ldself = width,
-                               .out = out};
-        const int error = cuda::spmm(csr, rows * mean, args, nullptr);
-        if (error != 0 && error != kInvalidConfiguration) continue;
-        std::printf("spmm of %d rows of %d entries and width %d: error %d\n", static_cast<int>(rows),
-                    static_cast<int>(mean), static_cast<int>(width), error);
-        ++failures;
+        const int error = cuda::spmm(csr, rows * mean, spmm_args(dtype, rows, width), nullptr);
+        expect_shape("spmm", rows, mean, width, error);
+        expect_shape("extremum", rows, mean, width,
+                     cuda::extremum(csr, rows * mean, extremum_args(dtype, width), nullptr));
       }
     }
   }
@@ -74,25 +101,14 @@ void check_shapes(DType dtype) {
 
 int main() {
   for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
-    double x[8] = {}, out[8] = {}, partial[8] = {};
-    const SpmmArgs spmm = {.dtype = dtype,
-                           .k = 8,
-                           .heads = 1,
-                           .num_cols = 1,
-                           .x = x,
-                           .ldx = 8,
-                           .self = x,
-                           .ldself = 8,
-                           .out = out,
-                           .partial = partial};
-    const SddmmArgs sddmm = {.dtype = dtype, .k = 8, .heads = 1, .q = x, .ldq = 8, .key = x, .ldk = 8, .out = out};
     check_shapes(dtype);
-    check_format("spmm(Csr)", "sddmm(Csr)", kCsr, spmm, sddmm);
-    check_format("spmm(Coo)", "sddmm(Coo)", kCoo, spmm, sddmm);
-    check_format("spmm(Hyb)", "sddmm(Hyb)", kHyb, spmm, sddmm);
-    expect_error("combine", cuda::combine(kShared, spmm, nullptr));
-    expect_error("order_values", cuda::order_values({dtype, 1, 1, kSlot, x, out}, nullptr));
-    expect_error("scale_rows", cuda::scale_rows({dtype, 1, 8, x, 8, x, out}, nullptr));
+    check_format("Csr", kCsr, dtype);
+    check_format("Coo", kCoo, dtype);
+    check_format("Hyb", kHyb, dtype);
+    expect_error("combine", cuda::combine(kShared, spmm_args(dtype, 1, 8), nullptr));
+    expect_error("combine_extremum", cuda::combine_extremum(kShared, extremum_args(dtype, 8), nullptr));
+    expect_error("order_values", cuda::order_values({dtype, 1, 1, kSlot, kX, out}, nullptr));
+    expect_error("scale_rows", cuda::scale_rows({dtype, 1, 8, kX, 8, kX, out}, nullptr));
   }
   int32_t label[1] = {};
   expect_error("vote", cuda::vote({1, kBounds, kZero, kZero, kZero, label, 0}, nullptr));

@@ -36,6 +36,10 @@ def main() -> None:
                             graph.num_src, device="cuda", dtype=torch.promote_types(dtype, torch.float32)
                         )
                         implicit = implicit + pyg_sparse.spmm(plan, x, col_scale=scale, self_scale=scale)
+                    largest, smallest = (
+                        pyg_sparse.spmm(plan, x, v, reduce=r) for v, r in ((None, "max"), (value, "min"))
+                    )
+                    implicit, explicit = implicit + largest, explicit + smallest
                     (implicit.float().sum() + explicit.float().square().sum()).backward()
         torch.cuda.synchronize()
         print(name, "done", flush=True)

@@ -1,68 +1,10 @@
 // Schemas and entry points of the operators. Python adds the fakes and the gradients (pyg_sparse/autograd.py).
-#include <optional>
-
 #include "check_cuda.h"
+#include "dense.h"
 #include "pyg_sparse/scale.h"
-#include "registry.h"
 
 namespace pyg_sparse::torch_binding {
 namespace {
-
-using OptionalTensor = std::optional<Tensor>;
-
-DType dtype_of(const Tensor& tensor, const char* name) {
-  switch (tensor.scalar_type()) {
-    case ScalarType::Double:
-      return DType::kFloat64;
-    case ScalarType::Float:
-      return DType::kFloat32;
-    case ScalarType::BFloat16:
-      return DType::kBFloat16;
-    case ScalarType::Half:
-      return DType::kFloat16;
-    default:
-      STD_TORCH_CHECK(false, name, " must be float64, float32, bfloat16 or float16");
-  }
-}
-
-// A dense operand as the kernels read it: unit stride inside a row, copied only if it is not already so.
-Tensor row_major(const Tensor& tensor, int64_t rows, const char* name) {
-  STD_TORCH_CHECK(tensor.dim() == 2, name, " must have 2 dimensions, not ", tensor.dim());
-  STD_TORCH_CHECK(tensor.size(0) == rows, name, " must have ", rows, " rows, not ", tensor.size(0));
-  constexpr int64_t kStrides = int64_t{1} << 29;  // in elements: 2^32 bytes at most
-  STD_TORCH_CHECK(tensor.size(1) < kStrides, name, " has ", tensor.size(1), " columns; fewer than 2^29 are allowed");
-  const bool unit = tensor.size(1) <= 1 || tensor.stride(1) == 1;
-  const bool near = tensor.size(0) <= 1 || (tensor.stride(0) >= 0 && tensor.stride(0) < kStrides);
-  return unit && near ? tensor : torch::stable::contiguous(tensor);
-}
-
-// An optional vector of known length and dtype; absent is null. Holds a contiguous copy alive where one is needed.
-class Vector {
- public:
-  Vector(const OptionalTensor& tensor, int64_t size, ScalarType dtype, const Tensor& like, const char* name) {
-    if (!tensor) return;
-    STD_TORCH_CHECK(tensor->dim() == 1 && tensor->size(0) == size, name, " must have shape [", size, "]");
-    STD_TORCH_CHECK(tensor->scalar_type() == dtype, name, " has the wrong dtype");
-    STD_TORCH_CHECK(tensor->is_cuda() == like.is_cuda() && tensor->get_device_index() == like.get_device_index(), name,
-                    " is on another device than the features");
-    held_ = torch::stable::contiguous(*tensor);
-  }
-  // Null for an absent vector only: an empty one has no entry that could be read.
-  const void* data() const { return held_ ? held_->const_data_ptr() : nullptr; }
-
- private:
-  OptionalTensor held_;
-};
-
-ScalarType scale_type(DType dtype) { return dtype == DType::kFloat64 ? ScalarType::Double : ScalarType::Float; }
-
-void check_same_device(const Tensor& tensor, const std::vector<Tensor>& layout) {
-  STD_TORCH_CHECK(!layout.empty(), "layout holds no tensors");
-  STD_TORCH_CHECK(tensor.is_cuda() == layout[0].is_cuda() && tensor.get_device_index() == layout[0].get_device_index(),
-                  "the features and the plan are on different devices");
-}
-
-int64_t row_stride(const Tensor& tensor) { return tensor.size(0) > 1 ? tensor.stride(0) : tensor.size(1); }
 
 Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
   Tensor out = torch::stable::new_empty(x, {x.size(0), x.size(1)});
@@ -90,7 +32,7 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
   const ScalarType scale = scale_type(dtype);
   const Tensor features = row_major(x, num_cols, "x");
   const int64_t k = features.size(1);
-  STD_TORCH_CHECK(!value || ops.has_slots(layout) || value->numel() == 0,
+  STD_TORCH_CHECK(!value || ops.has_slots(layout) || ops.positions(layout) == 0,
                   "value needs a plan built with edge_values=True");
   const int64_t heads = value && value->dim() == 2 ? value->size(1) : 1;
   STD_TORCH_CHECK(heads > 0 && k % heads == 0, "the width of x, ", k, ", must be a multiple of value's ", heads,

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "pyg_sparse/operands.h"
+#include "pyg_sparse/extremum.h"
 
 namespace pyg_sparse::torch_binding {
 
@@ -34,6 +34,7 @@ struct FormatOps {
   bool (*has_slots)(const std::vector<Tensor>& layout);
   void (*spmm)(const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out);
   void (*sddmm)(const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out);
+  void (*extremum)(const std::vector<Tensor>& layout, const ExtremumArgs& args, const Tensor& out);
 };
 
 const FormatOps& find_format(const std::string& name);

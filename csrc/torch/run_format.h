@@ -1,5 +1,6 @@
 // Runs a format's kernels on the device that holds its tensors. One template serves every format: View is the format's
-// struct of pointers, for which items(), entries_before(), shared_rows() and the spmm and sddmm launchers exist.
+// struct of pointers, for which items(), entries_before(), shared_rows() and the spmm, sddmm and extremum launchers
+// exist.
 #pragma once
 
 #include <optional>
@@ -77,6 +78,24 @@ void run_sddmm(const View& a, [[maybe_unused]] int64_t nnz, const SddmmArgs& arg
   static_cast<void>(out);
 }
 
+template <typename View>
+void run_extremum(const View& a, [[maybe_unused]] int64_t nnz, const ExtremumArgs& args, const Tensor& out) {
+  const SharedRows shared = shared_rows(a);
+#ifdef PYG_SPARSE_CUDA
+  if (out.is_cuda()) {
+    const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
+    void* stream = current_stream(out.get_device_index());
+    check_cuda(cuda::extremum(a, nnz, args, stream), "spmm_extremum");
+    check_cuda(cuda::combine_extremum(shared, args, stream), "spmm_extremum (combine)");
+    return;
+  }
+#endif
+  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::extremum(a, args, first, last); });
+  torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),
+                              [&](int64_t first, int64_t last) { cpu::combine_extremum(shared, args, first, last); });
+  static_cast<void>(out);
+}
+
 // Binding is a format's glue: its name, view(layout) and the positions of col and slot in the layout.
 template <typename Binding>
 bool register_binding() {
@@ -88,6 +107,9 @@ bool register_binding() {
                           },
                           [](const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out) {
                             run_sddmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
+                          },
+                          [](const std::vector<Tensor>& layout, const ExtremumArgs& args, const Tensor& out) {
+                            run_extremum(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
                           }});
 }
 

@@ -32,9 +32,11 @@ class SparseMatrix(ABC):
         num_rows, num_cols: shape.
         nnz: number of entries, without padding.
         num_partials: rows of workspace that spmm needs (docs/design.md, section 4).
+        layout_names: the tensors in the order in which the compiled operators read them.
     """
 
     name: ClassVar[str]
+    layout_names: ClassVar[tuple[str, ...]]
     num_rows: int
     num_cols: int
     nnz: int
@@ -46,11 +48,6 @@ class SparseMatrix(ABC):
     @abstractmethod
     def from_csr(cls: type[Matrix], rows: Rows, spec: Any) -> Matrix:
         """Builds the matrix from sorted rows, on their device."""
-
-    @property
-    @abstractmethod
-    def layout(self) -> list[Tensor]:
-        """The tensors in the order in which the compiled operators read them."""
 
     @abstractmethod
     def stored_entries(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -68,6 +65,10 @@ class SparseMatrix(ABC):
         if self.slot.numel():
             require(self.slot.shape == self.col.shape, "slot's shape")
             require(each_once(self.slot[self.col >= 0], self.nnz), "slot")
+
+    @property
+    def layout(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self.layout_names]
 
     @property
     def has_slots(self) -> bool:

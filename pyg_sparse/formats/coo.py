@@ -45,6 +45,9 @@ class CooMatrix(SparseMatrix):
     """
 
     name: ClassVar[str] = "coo"
+    layout_names: ClassVar[tuple[str, ...]] = (
+        "row", "col", "slot", "chunk_ptr", "head", "tail", "shared_row", "shared_ptr",
+    )  # fmt: skip
     row: Tensor
     chunk_ptr: Tensor
     head: Tensor
@@ -82,13 +85,6 @@ class CooMatrix(SparseMatrix):
             shared_row=rows.row[shared],
             shared_ptr=pad(contributions[shared].cumsum(0), (1, 0)),
         )
-
-    @property
-    def layout(self) -> list[Tensor]:
-        return [
-            self.row, self.col, self.slot, self.chunk_ptr,
-            self.head, self.tail, self.shared_row, self.shared_ptr,
-        ]  # fmt: skip
 
     def check_structure(self) -> None:
         require(is_index(self.row, self.nnz, 0, self.num_rows), "row")

@@ -47,6 +47,7 @@ class CsrMatrix(SparseMatrix):
     """
 
     name: ClassVar[str] = "csr"
+    layout_names: ClassVar[tuple[str, ...]] = ("rowptr", "row", "col", "slot", "part_ptr", "shared_ptr")
     rowptr: Tensor
     row: Tensor
     part_ptr: Tensor
@@ -79,10 +80,6 @@ class CsrMatrix(SparseMatrix):
             part_ptr=torch.cat([start, rows.rowptr[len(long) : len(long) + 1]]),
             shared_ptr=shared_ptr,
         )
-
-    @property
-    def layout(self) -> list[Tensor]:
-        return [self.rowptr, self.row, self.col, self.slot, self.part_ptr, self.shared_ptr]
 
     def check_structure(self) -> None:
         require(is_pointer(self.rowptr, self.nnz) and self.rowptr.numel() == self.num_rows + 1, "rowptr")

@@ -56,6 +56,7 @@ class HybMatrix(SparseMatrix):
     """
 
     name: ClassVar[str] = "hyb"
+    layout_names: ClassVar[tuple[str, ...]] = ("bucket", "row", "partial", "col", "slot", "shared_row", "shared_ptr")
     c: int
     k: int
     bucket: Tensor
@@ -93,10 +94,6 @@ class HybMatrix(SparseMatrix):
             shared_row=rows.row[shared],
             shared_ptr=shared_ptr,
         )
-
-    @property
-    def layout(self) -> list[Tensor]:
-        return [self.bucket, self.row, self.partial, self.col, self.slot, self.shared_row, self.shared_ptr]
 
     def check_structure(self) -> None:
         ell_rows = self.row.numel()
