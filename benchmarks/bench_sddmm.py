@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from benchmarks import bandwidth, check, cusparse, graphs, measure, options, results, sddmm_contenders
+from benchmarks import check, graphs, measure, options, sddmm_contenders
+from benchmarks.journal import Journal
 from benchmarks.results import Row
 from benchmarks.sddmm_contenders import SddmmProblem
 from benchmarks.tables import comparison
@@ -27,23 +28,11 @@ _SLOT_BYTES = 4  # int32: the edge of each entry
 def main(argv: Sequence[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _arguments(argv)
-    device = torch.device(arguments.device)
-    if device.type == "cuda":
-        torch.cuda.set_device(device.index or 0)
     entries = sddmm_contenders.rivals(arguments.rivals) + sddmm_contenders.ours(arguments.formats, arguments.hyb)
     if arguments.external:
         entries += sddmm_contenders.external(arguments.external)
-    path = arguments.out or results.device_folder(device) / "sddmm.json"
-
-    speeds = bandwidth.measure(device)
-    meta = results.collect_meta(
-        device, results.command("benchmarks.bench_sddmm", argv), [arguments.seed], bandwidth=speeds
-    )
-    if device.type == "cuda":
-        meta["cusparse"] = cusparse.version(device)
-    if arguments.append:
-        results.merge(path, meta, [])  # refuse another commit or machine before, not after, measuring
-    print(f"{meta['device']}, torch {meta['torch']}, {speeds}", flush=True)
+    journal = Journal.start("sddmm", argv, arguments)
+    device, speeds = journal.device, journal.speeds
 
     timer = measure.Timer(device, arguments.repeats, arguments.seconds)
     measure.warm_up(entries, _problem(measure.small_graph(device), 32, torch.float32, 0))
@@ -56,12 +45,12 @@ def main(argv: Sequence[str] | None = None) -> None:
                 problem = _problem(graph, k, options.DTYPES[dtype], arguments.seed)
                 expected = check.sddmm_reference(problem)
                 rows += measure.measure_all(entries, problem, expected, timer, _describe(problem, speeds))
-                results.write(path, *(results.merge(path, meta, rows) if arguments.append else (meta, rows)))
+                journal.write(rows)
                 del problem, expected
             print(f"\n{comparison(rows[first:])}", flush=True)
         del graph
         measure.free(device)
-    print(f"\nwrote {path}")
+    print(f"\nwrote {journal.path}")
 
 
 def _describe(problem: SddmmProblem, speeds: dict[str, Any]) -> Row:

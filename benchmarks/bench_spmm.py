@@ -16,7 +16,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import bandwidth, check, contenders, cusparse, graphs, measure, options, results, spmm_problem
+from benchmarks import check, contenders, graphs, measure, options, spmm_problem
+from benchmarks.journal import Journal
 from benchmarks.results import Row
 from benchmarks.tables import comparison
 
@@ -24,23 +25,11 @@ from benchmarks.tables import comparison
 def main(argv: Sequence[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _arguments(argv)
-    device = torch.device(arguments.device)
-    if device.type == "cuda":
-        torch.cuda.set_device(device.index or 0)
     entries = contenders.rivals(arguments.rivals) + contenders.ours(arguments.formats, arguments.hyb)
     if arguments.external:
         entries += contenders.external(arguments.external)
-    path = arguments.out or results.device_folder(device) / "spmm.json"
-
-    speeds = bandwidth.measure(device)
-    meta = results.collect_meta(
-        device, results.command("benchmarks.bench_spmm", argv), [arguments.seed], bandwidth=speeds
-    )
-    if device.type == "cuda":
-        meta["cusparse"] = cusparse.version(device)
-    if arguments.append:
-        results.merge(path, meta, [])  # refuse another commit or machine before, not after, measuring
-    print(f"{meta['device']}, torch {meta['torch']}, {speeds}", flush=True)
+    journal = Journal.start("spmm", argv, arguments)
+    device, speeds = journal.device, journal.speeds
 
     timer = measure.Timer(device, arguments.repeats, arguments.seconds)
     measure.warm_up(entries, spmm_problem.make(measure.small_graph(device), "fwd", "implicit", 32, torch.float32, 0))
@@ -53,12 +42,12 @@ def main(argv: Sequence[str] | None = None) -> None:
                 problem = spmm_problem.make(graph, direction, values, k, options.DTYPES[dtype], arguments.seed)
                 common = {"bench": "spmm", **spmm_problem.describe(problem, speeds)}
                 rows += measure.measure_all(entries, problem, check.reference(problem), timer, common)
-                results.write(path, *(results.merge(path, meta, rows) if arguments.append else (meta, rows)))
+                journal.write(rows)
                 del problem
             print(f"\n{comparison(rows[first:])}", flush=True)
         del graph
         measure.free(device)
-    print(f"\nwrote {path}")
+    print(f"\nwrote {journal.path}")
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:

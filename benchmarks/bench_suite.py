@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 
-from benchmarks import bandwidth, check, contenders, cusparse, measure, results, spmm_problem
+from benchmarks import check, contenders, measure, results, spmm_problem
 from benchmarks.contenders import Contender, Problem
+from benchmarks.journal import Journal
 from benchmarks.results import Row
 from benchmarks.suite_graphs import suite
 from benchmarks.suite_tables import overview
@@ -56,19 +57,8 @@ class Timer(measure.Timer):
 def main(argv: Sequence[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _arguments(argv)
-    device = torch.device(arguments.device)
-    if device.type == "cuda":
-        torch.cuda.set_device(device.index or 0)
-    path = arguments.out or results.device_folder(device) / "suite.json"
-
-    speeds = bandwidth.measure(device)
-    command = results.command("benchmarks.bench_suite", argv)
-    meta = results.collect_meta(device, command, [arguments.seed], bandwidth=speeds)
-    if device.type == "cuda":
-        meta["cusparse"] = cusparse.version(device)
-    if arguments.append:
-        results.merge(path, meta, [])  # refuse another commit or machine before, not after, measuring
-    print(f"{meta['device']}, torch {meta['torch']}, {speeds}", flush=True)
+    journal = Journal.start("suite", argv, arguments)
+    device, speeds = journal.device, journal.speeds
 
     entries = {k: _contenders(k, device, arguments.external) for k in arguments.widths}
     small = measure.small_graph(device)
@@ -85,11 +75,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             common = {"bench": "suite", **spmm_problem.describe(problem, speeds), **size}
             rows += measure.measure_all(entries[k], problem, check.reference(problem), timer, common)
             del problem
-        results.write(path, *(results.merge(path, meta, rows) if arguments.append else (meta, rows)))
+        journal.write(rows)
         print(overview(rows[first:]), flush=True)
         del graph
         measure.free(device)
-    print(f"\nwrote {path}")
+    print(f"\nwrote {journal.path}")
 
 
 def _contenders(k: int, device: torch.device, external: Path | None) -> list[Contender[Problem]]:

@@ -68,14 +68,17 @@ def collect_meta(device: torch.device, command: str, seeds: Sequence[int], **ext
 
 
 def commit() -> str:
-    """HEAD, marked when tracked files differ from it; without a repository, PYG_SPARSE_COMMIT."""
+    """PYG_SPARSE_COMMIT, for a copy of the tree whose repository is missing or another; else HEAD, marked when tracked
+    files differ from it."""
+    if named := os.environ.get("PYG_SPARSE_COMMIT"):
+        return named
     try:
         head = _output("git", "-C", str(ROOT), "rev-parse", "HEAD")
         # Results themselves may have been written already.
         changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "-uno", "--", ":/", ":!results")
         return head + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("PYG_SPARSE_COMMIT", "unknown")
+        return "unknown"
 
 
 def device_folder(device: torch.device) -> Path:

@@ -66,3 +66,12 @@ def assert_accurate(
     unit = torch.finfo(result.dtype).eps + 16 * torch.finfo(accumulator).eps
     rounding = unit * magnitude.norm() + torch.finfo(result.dtype).tiny
     assert error <= torch.maximum(allowed, rounding), f"{error} > {allowed} and {rounding}"
+
+
+def assert_compiles_the_same(model: Callable[..., Tensor], *inputs: Tensor) -> None:
+    """One graph, whose result and gradients are the model's own."""
+    compiled = torch.compile(model, fullgraph=True)
+    torch.testing.assert_close(compiled(*inputs), model(*inputs))
+    grads = (torch.autograd.grad(function(*inputs), inputs) for function in (compiled, model))
+    for grad, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(grad, expected)

@@ -287,14 +287,7 @@ def test_compiles_to_one_graph(device: str) -> None:
         hidden = pyg_sparse.spmm(plan, x, value, reduce="max").relu()
         return pyg_sparse.spmm(plan, hidden, reduce="min").square().sum()
 
-    compiled = torch.compile(model, fullgraph=True)
-    torch.testing.assert_close(compiled(x, value), model(x, value))
-    for grad, expected in zip(
-        torch.autograd.grad(compiled(x, value), (x, value)),
-        torch.autograd.grad(model(x, value), (x, value)),
-        strict=True,
-    ):
-        torch.testing.assert_close(grad, expected)
+    reference.assert_compiles_the_same(model, x, value)
 
 
 @pytest.mark.cuda

@@ -107,6 +107,13 @@ def test_commit_without_a_repository(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setenv("PYG_SPARSE_COMMIT", "abc")
     assert results.commit() == "abc"
+    monkeypatch.delenv("PYG_SPARSE_COMMIT")
+    assert results.commit() == "unknown"
+
+
+def test_a_commit_that_is_named_counts_before_the_repository(monkeypatch):
+    monkeypatch.setenv("PYG_SPARSE_COMMIT", "abc")
+    assert results.commit() == "abc"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from benchmarks import (
     suite_twin,
 )
 from benchmarks.suite_graphs import TWIN_CV_TOLERANCE, load, suite
+from tests.markdown import cells
 
 CPU = torch.device("cpu")
 LISTED = {stats.name: stats for stats in suite_stats.read()}
@@ -208,15 +209,6 @@ ROWS = [
     suite_row("a", "real", 32, "cuSPARSE", 3.0, 3.0),
     suite_row("a", "real", 32, "pyg_sparse", None, None),
 ]
-
-
-def cells(table, *first):
-    """The cells after `first` of the row that starts with them."""
-    for line in table.splitlines():
-        found = [cell.strip() for cell in line[1:-1].split("|")]
-        if found[: len(first)] == list(first):
-            return found[len(first) :]
-    raise AssertionError(f"no row {first} in\n{table}")
 
 
 def test_summary_by_hand():

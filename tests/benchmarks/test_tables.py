@@ -3,6 +3,7 @@ from itertools import product
 import pytest
 
 from benchmarks import make_tables, results, tables
+from tests.markdown import cells
 
 META = {
     **dict.fromkeys(results.META_KEYS),
@@ -63,15 +64,6 @@ EPOCH = [
     epoch_row("torch-sparse", 80.0, peak_mb=16000.0),
     epoch_row("pyg", None),
 ]
-
-
-def cells(table, *first):
-    """The cells after `first` of the row that starts with them."""
-    for line in table.splitlines():
-        found = [cell.strip() for cell in line[1:-1].split("|")]
-        if found[: len(first)] == list(first):
-            return found[len(first) :]
-    raise AssertionError(f"no row {first} in\n{table}")
 
 
 def test_summary_compares_the_fastest():
