@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_sparse.formats import FORMATS
+from pyg_sparse.plan import REVERSED
 
 
 # The arguments of the operators are in the order of their schemas, csrc/torch/ops.cpp and extremum.cpp.
@@ -44,7 +45,7 @@ def _kept(ctx: Any) -> tuple[list[Tensor], list[Tensor], dict[str, Tensor]]:
 
 def _spmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials, ctx.num_rows, ctx.num_cols = inputs[:8]
-    x, value, row_scale, col_scale, self_scale, bias, relu = inputs[8:]
+    x, value, row_scale, col_scale, self_scale, bias, relu, ctx.edges = inputs[8:]
     ctx.heads = value.size(1) if value is not None and value.dim() == 2 else 1
     ctx.bias_dtype = None if bias is None else bias.dtype
     # x is needed for the gradient in value alone, and the output for relu's, which is 0 where the output is.
@@ -66,21 +67,22 @@ def _spmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         grad_x = torch.ops.pyg_sparse.spmm(
             ctx.t_format, t_layout, ctx.t_partials, ctx.format, layout, ctx.partials,
             ctx.num_cols, ctx.num_rows, grad, value, col_scale, row_scale, kept["self_scale"], None, False,
+            REVERSED[ctx.edges],
         )  # fmt: skip
     if ctx.needs_input_grad[9]:
         grad_value = torch.ops.pyg_sparse.sddmm(
             ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials,
-            ctx.num_rows, ctx.num_cols, value.size(0), ctx.heads, grad, kept["x"], row_scale, col_scale,
+            ctx.num_rows, ctx.num_cols, value.size(0), ctx.heads, grad, kept["x"], row_scale, col_scale, ctx.edges,
         ).view_as(value)  # fmt: skip
     if ctx.needs_input_grad[13]:
         grad_bias = grad.sum(0, dtype=ctx.bias_dtype)
     return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None,
-            grad_x, grad_value, None, None, None, grad_bias, None)  # fmt: skip
+            grad_x, grad_value, None, None, None, grad_bias, None, None)  # fmt: skip
 
 
 def _sddmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials, ctx.num_rows, ctx.num_cols = inputs[:8]
-    q, k, row_scale, col_scale = inputs[10:]
+    q, k, row_scale, col_scale, ctx.edges = inputs[10:]
     _keep(ctx, layout, t_layout, q=q, k=k, row_scale=row_scale, col_scale=col_scale)
 
 
@@ -91,15 +93,15 @@ def _sddmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if ctx.needs_input_grad[10]:
         grad_q = torch.ops.pyg_sparse.spmm(
             ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials,
-            ctx.num_rows, ctx.num_cols, kept["k"], grad, row_scale, col_scale, None, None, False,
+            ctx.num_rows, ctx.num_cols, kept["k"], grad, row_scale, col_scale, None, None, False, ctx.edges,
         )  # fmt: skip
     if ctx.needs_input_grad[11]:
         grad_k = torch.ops.pyg_sparse.spmm(
             ctx.t_format, t_layout, ctx.t_partials, ctx.format, layout, ctx.partials,
-            ctx.num_cols, ctx.num_rows, kept["q"], grad, col_scale, row_scale, None, None, False,
+            ctx.num_cols, ctx.num_rows, kept["q"], grad, col_scale, row_scale, None, None, False, REVERSED[ctx.edges],
         )  # fmt: skip
     return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None, None, None,
-            grad_q, grad_k, None, None)  # fmt: skip
+            grad_q, grad_k, None, None, None)  # fmt: skip
 
 
 def _extremum_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

@@ -110,7 +110,7 @@ def spmm(
         if relu:
             out = out.relu()
     else:
-        out = call(torch.ops.pyg_sparse.spmm.default, plan, x, edge_weight, *scales, bias, relu)
+        out = call(torch.ops.pyg_sparse.spmm.default, plan, x, edge_weight, *scales, bias, relu, plan.edges)
     if len(shape) == 2:
         return out
     return (
@@ -139,7 +139,7 @@ def _with_gradients_of_scales(
         add, self_scale = self_scale, None
     scaled = x if before is None else _scaled(x, before)
     scales = (row_scale, col_scale, self_scale)
-    out = call(torch.ops.pyg_sparse.spmm.default, plan, scaled, edge_weight, *scales, None, False)
+    out = call(torch.ops.pyg_sparse.spmm.default, plan, scaled, edge_weight, *scales, None, False, plan.edges)
     if after is not None:
         out = _scaled(out, after)
     if add is not None:
@@ -175,19 +175,22 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
         shapes = f"{list(q.shape[1:])} and k {list(k.shape[1:])}" if heads else f"{q.size(1)} and k {k.size(1)}"
         raise ValueError(f"q has width {shapes}; they must be the same")
     if not heads:
-        return call(torch.ops.pyg_sparse.sddmm.default, plan, plan.num_edges, 1, q, k, None, None).squeeze(1)
+        return call(torch.ops.pyg_sparse.sddmm.default, plan, plan.num_edges, 1, q, k, None, None, plan.edges).squeeze(
+            1
+        )
     if q.size(1) == 0:
         return q.new_empty(plan.num_edges, 0)
     operator = torch.ops.pyg_sparse.sddmm.default
-    return call(operator, plan, plan.num_edges, q.size(1), q.flatten(1), k.flatten(1), None, None)
+    return call(operator, plan, plan.num_edges, q.size(1), q.flatten(1), k.flatten(1), None, None, plan.edges)
 
 
 def call(operator: Any, plan: Plan, *args: Any) -> Tensor:
     """The operator on the plan; beneath autograd, which costs as much again, where there is nothing to record."""
     if _needs_autograd(args):
         return operator(*plan.operands, *args)
+    transposes = operator is torch.ops.pyg_sparse.sddmm.default and plan.edges == "by source"
     with torch._C._AutoDispatchBelowAutograd():
-        return operator(*plan.operands_without_gradient, *args)
+        return operator(*(plan.operands if transposes else plan.operands_without_gradient), *args)
 
 
 def _extremum(plan: Plan, x: Tensor, edge_weight: Tensor | None, *, largest: bool) -> Tensor:

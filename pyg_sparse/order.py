@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyg_sparse.formats.rows import Rows, rank, sort_by_key
+from pyg_sparse.formats.rows import Rows, permute, rank, sort_by_key
 
-ORDERS = ("auto", "degree", "community")
+ORDERS = ("auto", "degree", "given", "community")
 ROUNDS = (4, 8, 16)  # label propagation stops at one of these, or where its communities cost most
 SEED = 0
 
@@ -25,10 +25,11 @@ _GROUP_SAMPLES = 128
 # TB/s of each level of memory (an H200's; only their ratio matters).
 _ROWS_A_CORE, _CORES = 48, 128
 _L2_BYTES = 40 << 20
-_SLICE_BYTES = 128
+_SLICE_BYTES, _SHORT_ROW_SLICE_BYTES = 128, 512
 _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
 _WORTHWHILE = 0.97
-_ROWS_A_WARP, _LONG_ROW = 4, 128  # as in csrc/cuda/launch.cuh
+_ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh
+_WINDOW = 1 << 12  # rows that keep their place among the others if the given order is kept
 
 _MIN_ENTRIES = 1 << 18  # below, x is in the nearest cache anyway
 _MAX_ENTRIES = 1 << 30  # beyond, arranging needs more memory than a plan should
@@ -36,10 +37,13 @@ _MAX_ENTRIES = 1 << 30  # beyond, arranging needs more memory than a plan should
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """``row``: int64 ``[num_rows]``, stored rows in the new order; ``group``: int64 ``[num_rows]``, by row id."""
+    """``row``: int64 ``[num_rows]``, stored rows in the new order.
+
+    ``group``: int64 ``[num_rows]``, by row id, or None where rows are not grouped.
+    """
 
     row: Tensor
-    group: Tensor
+    group: Tensor | None
 
 
 def communities(rows: Rows, t_rows: Rows, rounds: int, label: Tensor | None = None, seed: int = SEED) -> Tensor:
@@ -66,11 +70,20 @@ def community_order(rows: Rows, label: Tensor, seed: int = SEED) -> Order:
     return Order(by_group[torch.sort(cluster_of_row[by_group], stable=True).indices], group)
 
 
+def given_order(rows: Rows) -> Order:
+    """Rows by id, but by descending length among 4096 neighbours, for those that share a warp (SELL-C-sigma,
+    arXiv:1307.6209)."""
+    window = rows.row.long() // _WINDOW
+    return Order(torch.sort(window, stable=True).indices, None)  # stored rows are sorted by length already
+
+
 def arrange(rows: Rows, order: Order) -> Rows:
     """The rows in their new order; in a row, columns of its own group first, and both parts in the order they had.
 
     Rows of a group then begin with the same columns, in the same order.
     """
+    if order.group is None:
+        return permute(rows, order.row)
     lengths = rows.lengths()[order.row]
     stored = rows.stored_row_of_entries()
     foreign = order.group[rows.row.long()][stored] != order.group[rows.col]
@@ -103,10 +116,14 @@ class Choice:
 def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEED) -> Choice:
     """By predicted cost, if ``wanted`` is ``"auto"``: never one that is predicted to be slower than by degree.
 
-    Of a rectangular matrix, and for ``"auto"`` on the CPU, rows are ordered by degree.
+    For ``"auto"`` on the CPU, and where communities are wanted of a matrix that is not square, rows are ordered by
+    degree.
     """
-    if wanted == "degree" or rows.num_rows != rows.num_cols or rows.nnz == 0:
+    square = rows.num_rows == rows.num_cols
+    if wanted == "degree" or rows.nnz == 0 or (wanted == "community" and not square):
         return Choice(None, "degree", {})
+    if wanted == "given":
+        return Choice(given_order(rows), "given", {})
     if wanted == "auto" and not _worth_trying(rows):
         return Choice(None, "degree", {})
     costs: dict[str, float] = {}
@@ -115,6 +132,12 @@ def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEE
     if wanted == "auto":
         costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
         least = costs["degree"] * _WORTHWHILE
+        given = given_order(rows)
+        costs["given"] = predicted_cost(rows, given.row)
+        if costs["given"] < least:
+            choice, least = Choice(given, "given", costs), costs["given"]
+    if not square:
+        return choice
     label: Tensor | None = None
     done = 0
     for rounds in ROUNDS:
@@ -142,7 +165,8 @@ def predicted_cost(rows: Rows, order: Tensor) -> float:
     """
     in_flight = _ROWS_A_CORE * _CORES
     cost = _imbalance(rows, order) + _distinct(rows, order, window=in_flight, stride=_CORES, samples=64)
-    if rows.num_cols * _SLICE_BYTES > _L2_BYTES:
+    slice_bytes = _SLICE_BYTES if rows.nnz >= _SHORT_ROW * rows.num_rows else _SHORT_ROW_SLICE_BYTES
+    if rows.num_cols * slice_bytes > _L2_BYTES:
         cost += _distinct(rows, order, window=in_flight, stride=1, samples=8) * _L2_SPEED / _DRAM_SPEED
     return cost
 

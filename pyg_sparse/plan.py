@@ -14,6 +14,9 @@ from pyg_sparse.formats.checks import in_range, require
 from pyg_sparse.order import ORDERS, arrange, choose_order
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
 
+REVERSED = {"by target": "by source", "by source": "by target", "otherwise": "otherwise"}
+"""How edges are sorted, and how the reversed ones are."""
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -28,6 +31,8 @@ class Plan:
         backward: the transpose.
         symmetric: the structure equals its transpose, so both directions share their structure tensors.
         orders: how the rows of forward and backward are ordered.
+        edges: how the caller's edges are sorted: ``"by target"``, ``"by source"`` or ``"otherwise"``. Kernels move the
+            values of sorted edges in sequence.
         in_degree: int32 ``[num_dst]``, edges into each target.
         out_degree: int32 ``[num_src]``, edges out of each source.
         self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.
@@ -41,6 +46,7 @@ class Plan:
     backward: SparseMatrix
     symmetric: bool
     orders: tuple[str, str]
+    edges: str
     in_degree: Tensor
     out_degree: Tensor
     self_loops: Tensor
@@ -75,6 +81,7 @@ class Plan:
             forward=self.backward,
             backward=self.forward,
             orders=self.orders[::-1],
+            edges=REVERSED[self.edges],
             in_degree=self.out_degree,
             out_degree=self.in_degree,
         )
@@ -158,6 +165,7 @@ class Plan:
             "device": str(self.device),
             "symmetric": self.symmetric,
             "orders": self.orders,
+            "edges": self.edges,
             "edge_values": self.has_edge_values,
             "self_loops": self.self_loops.numel(),
             "bytes": self.num_bytes(),
@@ -199,8 +207,9 @@ def plan(
         num_nodes: number of nodes, ``(num_src, num_dst)`` for a bipartite graph, or None: the largest index + 1.
         format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``.
         order: in which order rows are processed and stored; features and results stay in the caller's.
-            ``"degree"``: descending; ``"community"``: by communities that label propagation finds; ``"auto"``: on CUDA,
-            whichever is predicted to need less traffic, on the CPU by degree (:mod:`pyg_sparse.order`).
+            ``"degree"``: descending; ``"given"``: by node id, and by degree among 4096 neighbours; ``"community"``: by
+            communities that label propagation finds; ``"auto"``: on CUDA, whichever is predicted to need least
+            traffic, on the CPU by degree (:mod:`pyg_sparse.order`).
         edge_values: keep what explicit edge values and sddmm need: 4 bytes per edge and direction.
 
     Raises:
@@ -224,6 +233,7 @@ def plan(
         and torch.equal(rows.rowptr, t_rows.rowptr)
         and torch.equal(rows.col, t_rows.col)
     )
+    edges = "by target" if _is_sorted(dst) else "by source" if _is_sorted(src) else "otherwise"
     choice = choose_order(rows, t_rows, order)
     t_choice = choice if symmetric else choose_order(t_rows, rows, order)
     if choice.order is not None:
@@ -248,6 +258,7 @@ def plan(
         backward=backward,
         symmetric=symmetric,
         orders=(choice.name, t_choice.name),
+        edges=edges,
         in_degree=in_degree,
         out_degree=out_degree,
         self_loops=self_loops,
@@ -256,6 +267,10 @@ def plan(
     if edge_index.is_cuda:  # the plan is then whole on every stream that will use it
         torch.cuda.current_stream(edge_index.device).synchronize()
     return result
+
+
+def _is_sorted(index: Tensor) -> bool:
+    return bool((index[1:] >= index[:-1]).all())
 
 
 def _degree(rows: Rows) -> Tensor:

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from pyg_sparse.formats import FORMATS, SparseMatrix
-from pyg_sparse.plan import Plan
+from pyg_sparse.plan import REVERSED, Plan
 
-VERSION = 2
+VERSION = 3
 _VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")
 
 
@@ -34,6 +34,7 @@ def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
         "num_edges": plan.num_edges,
         "symmetric": plan.symmetric,
         "orders": plan.orders,
+        "edges": plan.edges,
         "forward": {"format": plan.forward.name, **plan.forward.numbers()},
         "backward": {"format": plan.backward.name, **plan.backward.numbers()},
     }
@@ -89,6 +90,7 @@ def _assemble(about: dict[str, Any], tensors: dict[str, Tensor]) -> Plan:
         backward=backward,
         symmetric=about["symmetric"],
         orders=_orders(about["orders"]),
+        edges=_edges(about["edges"]),
         **{name: tensors[name] for name in _VECTORS},
     )
     plan.check()
@@ -99,6 +101,12 @@ def _orders(names: Any) -> tuple[str, str]:
     if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
         raise ValueError(f"orders must be two names, not {names!r}")
     return names[0], names[1]
+
+
+def _edges(name: Any) -> str:
+    if name not in REVERSED:
+        raise ValueError(f"edges must be one of {', '.join(REVERSED)}, not {name!r}")
+    return str(name)
 
 
 def _matrix(about: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> SparseMatrix:

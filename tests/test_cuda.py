@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 
@@ -96,24 +98,69 @@ def test_past_the_block_limit_of_one_dimension() -> None:
     assert (result[0] == 0).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
 def test_enough_short_rows_to_share_warps(spec: FormatSpec, dtype: torch.dtype) -> None:
-    # Several rows share a warp only where there are many of them; each width of these has a shape of its own.
+    # Several rows share a warp only where there are many of them; widths have shapes of their own. Among the rows are
+    # four of thousands of entries.
+    nodes, edges = 80_000, 500_000
     generator = torch.Generator("cuda").manual_seed(0)
-    edge_index = torch.randint(80_000, (2, 500_000), device="cuda", generator=generator)
-    plan = pyg_sparse.plan(edge_index, 80_000, format=spec)
-    weight = torch.randn(500_000, device="cuda", generator=generator).to(dtype)
-    for width in (1, 3, 8, 16, 32, 40, 41, 64, 100, 128):
-        x = torch.randn(80_000, width, device="cuda", generator=generator).to(dtype)
+    edge_index = torch.randint(nodes, (2, edges), device="cuda", generator=generator)
+    edge_index[1, : edges // 20] %= 4
+    plan = pyg_sparse.plan(edge_index, nodes, format=spec)
+    accumulate = torch.float64 if dtype == torch.float64 else torch.float32
+    random = functools.partial(torch.randn, device="cuda", generator=generator)
+    weight, (row, own) = random(edges).to(dtype), random(2, nodes).to(accumulate)
+    for width in (1, 2, 3, 6, 8, 16, 20, 32, 33, 40, 41, 47, 64, 94, 100, 128, 130, 256):
+        x, bias = random(nodes, width).to(dtype), random(width).to(accumulate)
         message = x[edge_index[0]].double()
-        for value in (None, weight):
-            weighted = message if value is None else message * value[:, None].double()
-            expected = torch.zeros(80_000, width, device="cuda", dtype=torch.float64).index_add(
-                0, edge_index[1], weighted
-            )
-            error = (pyg_sparse.spmm(plan, x, value).double() - expected).norm() / expected.norm()
-            assert error < 2 * torch.finfo(dtype).eps
-        q = torch.randn(80_000, width, device="cuda", generator=generator).to(dtype)
+
+        def sums(message: torch.Tensor, width: int = width) -> torch.Tensor:
+            zeros = torch.zeros(nodes, width, device="cuda", dtype=torch.float64)
+            return zeros.index_add(0, edge_index[1], message)
+
+        plain, weighted = sums(message), sums(message * weight[:, None].double())
+        everything = (plain * row[:, None].double() + own[:, None].double() * x.double() + bias.double()).relu()
+        results = (
+            (pyg_sparse.spmm(plan, x), plain),
+            (pyg_sparse.spmm(plan, x, weight), weighted),
+            (pyg_sparse.spmm(plan, x, row_scale=row, self_scale=own, bias=bias, relu=True), everything),
+        )
+        for result, expected in results:
+            assert (result.double() - expected).norm() / expected.norm() < 2 * torch.finfo(dtype).eps
+        q = random(nodes, width).to(dtype)
         dots = (q[edge_index[1]].double() * message).sum(1)
         error = (pyg_sparse.sddmm(plan, q, x).double() - dots).norm() / dots.norm()
         assert error < 4 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("edges", ["by source", "by target", "otherwise"])
+def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
+    # Of sorted edges, a row's values are moved in sequence. One row is too long for that, and one has no entries.
+    generator = torch.Generator("cuda").manual_seed(0)
+    random = functools.partial(torch.randn, device="cuda", generator=generator)
+    key = torch.randperm(2000 * 2000, device="cuda", generator=generator)[:300_000]
+    edge_index = torch.stack([key // 2000, key % 2000])
+    edge_index = edge_index[:, (edge_index != 7).all(0)]
+    edge_index = torch.cat([edge_index, torch.randint(2000, (2, 8000), device="cuda", generator=generator)], 1)
+    edge_index[1, -4000:] = 3
+    edge_index[0, -8000:-4000] = 3
+    if edges != "otherwise":
+        edge_index = edge_index[:, edge_index[int(edges == "by target")].argsort(stable=True)]
+    plan = pyg_sparse.plan(edge_index, 2000)
+    assert plan.edges == edges
+    x, q = (random(2000, 24).to(dtype).requires_grad_() for _ in range(2))
+    weight = random(edge_index.size(1)).to(dtype).requires_grad_()
+    src, dst = edge_index
+    message = x[src].double() * weight[:, None].double()
+    expected = torch.zeros(2000, 24, device="cuda", dtype=torch.float64).index_add(0, dst, message)
+    dots = (q[dst].double() * x[src].double()).sum(1)
+    for inputs, result, reference in (
+        ((x, weight), pyg_sparse.spmm(plan, x, weight), expected),
+        ((q, x), pyg_sparse.sddmm(plan, q, x), dots),
+    ):
+        grad = random(result.shape).to(dtype)
+        gradients = torch.autograd.grad(result, inputs, grad)
+        of_reference = torch.autograd.grad(reference, inputs, grad.double())
+        for ours, theirs in zip((result, *gradients), (reference, *of_reference), strict=True):
+            assert (ours.double() - theirs).norm() / theirs.norm() < 8 * torch.finfo(dtype).eps

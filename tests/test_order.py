@@ -285,9 +285,9 @@ def test_a_shared_column_is_counted_once_a_core() -> None:
 def test_memory_is_counted_where_a_slice_does_not_fit_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(uniform(10_000, 100_000))
     fits = predicted_cost(rows, degree_order(rows))
-    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 128)
+    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 512)
     assert predicted_cost(rows, degree_order(rows)) == fits
-    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 128 - 1)
+    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 512 - 1)
     # 6144 rows in flight have 61,440 entries or so, which is nearly every column: one load of each.
     from_memory = (predicted_cost(rows, degree_order(rows)) - fits) * 4.1 / 9.3
     assert from_memory == pytest.approx(10_000 / 61_440, rel=0.1)
@@ -323,7 +323,7 @@ def test_the_planted_order_is_cheaper_than_a_random_one(
 @pytest.mark.usefixtures("eager_auto")
 def test_auto_groups_a_graph_of_strong_communities(strong: tuple[Graph, Tensor]) -> None:
     choice = choose_order(*both_sides(strong[0]))
-    assert set(choice.costs) == {"degree", *(f"community, {rounds} rounds" for rounds in ROUNDS)}
+    assert set(choice.costs) == {"degree", "given", *(f"community, {rounds} rounds" for rounds in ROUNDS)}
     assert choice.name == min(choice.costs, key=choice.costs.__getitem__) != "degree"
     rows, _ = both_sides(strong[0])
     assert choice.order is not None
@@ -334,13 +334,52 @@ def test_auto_groups_a_graph_of_strong_communities(strong: tuple[Graph, Tensor])
 def test_auto_leaves_a_graph_without_communities_by_degree() -> None:
     choice = choose_order(*both_sides(uniform(10_000, 300_000)))
     assert (choice.order, choice.name) == (None, "degree")
-    assert len(choice.costs) == 1 + len(ROUNDS)
+    assert len(choice.costs) == 2 + len(ROUNDS)
+
+
+@pytest.mark.usefixtures("eager_auto")
+@pytest.mark.parametrize("sizes", [(30_000, 30_000), (30_000, 20_000)])
+def test_auto_keeps_an_order_that_is_good_already(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_module, "_L2_BYTES", 0)
+    num_src, num_dst = sizes
+    dst = torch.randint(num_dst, (300_000,), generator=torch.Generator().manual_seed(0))
+    src = (dst + torch.randint(0, 16, dst.shape, generator=torch.Generator().manual_seed(1))) % num_src
+    rows, t_rows = both_sides(Graph(torch.stack([src, dst]), num_src, num_dst))
+    choice = choose_order(rows, t_rows)
+    assert choice.name == "given"
+    assert choice.order is not None
+    assert predicted_cost(rows, choice.order.row) == choice.costs["given"] < 0.8 * choice.costs["degree"]
+
+
+def test_the_given_order_is_sorted_by_length_in_windows() -> None:
+    graph = uniform(10_000, 30_000)
+    rows, t_rows = both_sides(graph)
+    choice = choose_order(rows, t_rows, "given")
+    assert choice.name == "given"
+    assert choice.order is not None
+    arranged = arrange(rows, choice.order)
+    window = arranged.row // 4096
+    assert window.tolist() == sorted(window.tolist())
+    for w in range(3):
+        inside = window == w
+        assert sorted(arranged.row[inside].tolist()) == [*range(4096 * w, min(4096 * (w + 1), 10_000))]
+        lengths = arranged.lengths()[inside]
+        assert bool((lengths[1:] <= lengths[:-1]).all())
+    # Every row has the entries it had, in the same order.
+    assert dict(zip(arranged.row.tolist(), stored_entries(arranged), strict=True)) == dict(
+        zip(rows.row.tolist(), stored_entries(rows), strict=True)
+    )
 
 
 @pytest.mark.usefixtures("eager_auto")
 def test_auto_needs_more_than_a_small_gain(strong: tuple[Graph, Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    for cost, name in ((0.98, "degree"), (0.96, "community, 4 rounds")):
-        costs = iter([1.0, cost, 1.0, 1.0])
+    for given, cost, name in (
+        (1.0, 0.98, "degree"),
+        (1.0, 0.96, "community, 4 rounds"),
+        (0.96, 0.97, "given"),
+        (0.96, 0.95, "community, 4 rounds"),
+    ):
+        costs = iter([1.0, given, cost, 1.0, 1.0])
         monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order, costs=costs: next(costs))
         assert choose_order(*both_sides(FAMILIES["uniform"])).name == name
 
@@ -364,16 +403,22 @@ def test_auto_on_the_cpu_is_by_degree(strong: tuple[Graph, Tensor]) -> None:
 
 @pytest.mark.parametrize("order", ["rows", "", "Degree", None])
 def test_a_bad_order_raises(order: object) -> None:
-    with pytest.raises(ValueError, match=f"order={order!r} must be one of auto, degree, community"):
+    with pytest.raises(ValueError, match=f"order={order!r} must be one of auto, degree, given, community"):
         pyg_sparse.plan(torch.tensor([[0], [1]]), order=order)
 
 
 # Plans
 
 
-def two_plans(graph: Graph, spec: FormatSpec | str = "auto", device: str = "cpu", **options: bool) -> list:
+def plans_by_order(
+    graph: Graph,
+    spec: FormatSpec | str = "auto",
+    device: str = "cpu",
+    orders: tuple[str, ...] = ("degree", "community"),
+    **options: bool,
+) -> list:
     edge_index, sizes = graph.edge_index.to(device), (graph.num_src, graph.num_dst)
-    return [pyg_sparse.plan(edge_index, sizes, format=spec, order=o, **options) for o in ("degree", "community")]
+    return [pyg_sparse.plan(edge_index, sizes, format=spec, order=order, **options) for order in orders]
 
 
 def integers(*size: int, device: str, seed: int) -> Tensor:
@@ -382,12 +427,13 @@ def integers(*size: int, device: str, seed: int) -> Tensor:
 
 
 def test_results_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec, device: str) -> None:
-    plans = two_plans(graph, spec, device)
+    plans = plans_by_order(graph, spec, device, ("degree", "community", "given"))
     edges = graph.edge_index.size(1)
     groups = graph.num_src == graph.num_dst and edges > 0
     assert plans[0].orders == ("degree", "degree")
     assert all(name.startswith("community, ") == groups for name in plans[1].orders)
-    assert plans[0].symmetric == plans[1].symmetric
+    assert plans[2].orders == (("given", "given") if edges > 0 else ("degree", "degree"))
+    assert plans[0].symmetric == plans[1].symmetric == plans[2].symmetric
 
     results = []
     for plan in plans:
@@ -399,12 +445,12 @@ def test_results_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec, devi
         gradients = torch.autograd.grad(loss, (x, q, weight))
         implicit = pyg_sparse.spmm(plan, x)
         results.append([plan.edge_index(), plan.t().edge_index(), out, dots, implicit, *gradients])
-    for a, b in zip(*results, strict=True):
-        assert torch.equal(a, b)
+    for first, *others in zip(*results, strict=True):
+        assert all(torch.equal(first, other) for other in others)
 
 
 def test_results_without_edge_values_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec) -> None:
-    plans = two_plans(graph, spec, edge_values=False)
+    plans = plans_by_order(graph, spec, edge_values=False)
     results = []
     for plan in plans:
         x = integers(graph.num_src, 3, device="cpu", seed=3).requires_grad_()
@@ -417,16 +463,16 @@ def test_results_without_edge_values_do_not_depend_on_the_order(graph: Graph, sp
 
 
 def test_a_symmetric_plan_by_communities_is_stored_once() -> None:
-    _, plan = two_plans(FAMILIES["symmetric"])
+    _, plan = plans_by_order(FAMILIES["symmetric"])
     assert plan.backward.row is plan.forward.row
     assert plan.orders[0] == plan.orders[1]
-    _, implicit = two_plans(FAMILIES["symmetric"], edge_values=False)
+    _, implicit = plans_by_order(FAMILIES["symmetric"], edge_values=False)
     assert implicit.backward is implicit.forward
 
 
 def test_a_plan_stores_rows_of_a_community_together() -> None:
     graph, community = planted(count=20, size=100, degree=20, outside=0.0)
-    by_degree, by_community = two_plans(graph, pyg_sparse.Csr())
+    by_degree, by_community = plans_by_order(graph, pyg_sparse.Csr())
     for matrix in (by_community.forward, by_community.backward):
         assert torch.unique_consecutive(community[matrix.row.long()]).numel() == 20
     assert torch.unique_consecutive(community[by_degree.forward.row.long()]).numel() > 500
@@ -444,7 +490,7 @@ def test_a_plan_repeats_and_leaves_the_random_state(device: str) -> None:
 
 
 def test_orders_follow_the_plan(tmp_path: Path, device: str) -> None:
-    _, plan = two_plans(FAMILIES["power_law"])
+    _, plan = plans_by_order(FAMILIES["power_law"])
     plan = dataclasses.replace(plan, orders=("degree", plan.orders[1]))  # so that the two differ
     assert plan.orders[1].startswith("community, ")
     assert plan.t().orders == plan.orders[::-1]

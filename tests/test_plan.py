@@ -294,11 +294,11 @@ def test_a_file_of_another_version_or_with_other_sizes_raises(saved: Path) -> No
 
 def test_a_file_of_the_previous_version_says_so(saved: Path) -> None:
     def downgrade(about: dict, tensors: dict) -> None:
-        about["version"] = 1
-        del about["orders"]
+        about["version"] = 2
+        del about["edges"]
 
     rewritten(saved, downgrade)
-    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 1, this library reads 2"):
+    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 2, this library reads 3"):
         pyg_sparse.Plan.load(saved)
 
 

@@ -5,11 +5,12 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Coo> {
-  static constexpr int kBlocks = 3, kDotBlocks = 2;
+  static constexpr int kBlocks = 3, kWeightedBlocks = 2, kDotBlocks = 2;
 
   // Batches of kRow entries; inside a batch, runs of equal rows are found by comparing each lane with its neighbour.
   template <bool kWeighted, typename S>
   __device__ static void sum(const Coo& a, const SpmmArgs& args, const Place<S>& place) {
+    wait_for_stream();
     const int64_t begin = a.chunk_ptr[place.item], end = a.chunk_ptr[place.item + 1];
     if (begin == end) return;
     const int shift = (threadIdx.x % kWarp) - place.lane;
@@ -30,7 +31,7 @@ struct Walker<Coo> {
         const int next = __ffs(starts) - 1;
         starts &= starts - 1;
         total.add(entry, first, next);
-        total.finish(open, partial);
+        total.finish({open, partial});
         open = __shfl_sync(place.mask, row, next, S::kRow);
         partial = -1;
         first = next;
@@ -39,7 +40,7 @@ struct Walker<Coo> {
     }
     // The row still open is the chunk's last; when it is also the first, head alone speaks for it.
     if (open != a.row[begin]) partial = a.tail[place.item];
-    total.finish(open, partial);
+    total.finish({open, partial});
   }
 
   template <typename S>

@@ -1,20 +1,19 @@
 #include "launch.cuh"
-#include "pyg_sparse/csr.h"
+#include "run.cuh"
 
 namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Csr> {
-  static constexpr int kBlocks = 4, kDotBlocks = 3;
+  static constexpr int kBlocks = 4, kWeightedBlocks = 3, kDotBlocks = 3;
 
   template <bool kWeighted, typename S>
   __device__ static void sum(const Csr& a, const SpmmArgs& args, const Place<S>& place) {
-    const bool is_part = place.item < a.parts;
-    const int64_t r = a.long_rows + place.item - a.parts;
-    const int64_t* bound = is_part ? a.part_ptr + place.item : a.rowptr + r;
+    const Bounds run = bounds_of(a, place.item);
+    const Target target = target_of(a, place.item);
     RowSum<kWeighted, S> total(args, place);
-    total.add_run(a.col, a.slot, bound[0], bound[1]);
-    total.finish(is_part ? -1 : a.row[r], is_part ? place.item : -1);
+    total.add_run(a.col, a.slot, run.begin, run.end);
+    total.finish(target);
   }
 
   template <typename S>

@@ -4,6 +4,7 @@
 
 #include "launch.cuh"
 #include "pyg_sparse/extremum.h"
+#include "run.cuh"
 
 namespace pyg_sparse::cuda {
 
@@ -12,12 +13,13 @@ struct Run {
   int64_t begin, end, row, partial;
 };
 
-template <typename S, typename Visitor>
-__device__ void for_each_run(const Csr& a, const Place<S>& place, const Visitor& visit) {
-  const bool is_part = place.item < a.parts;
-  const int64_t r = a.long_rows + place.item - a.parts;
-  const int64_t* bound = is_part ? a.part_ptr + place.item : a.rowptr + r;
-  visit(Run{bound[0], bound[1], is_part ? -1 : a.row[r], is_part ? place.item : -1});
+// Of the formats whose item is one run.
+template <typename Format, typename S, typename Visitor>
+__device__ void for_each_run(const Format& a, const Place<S>& place, const Visitor& visit) {
+  const Bounds bounds = bounds_of(a, place.item);
+  const Target target = target_of(a, place.item);
+  visit(target.is_partial() ? Run{bounds.begin, bounds.end, -1, target.partial()}
+                            : Run{bounds.begin, bounds.end, target.row(), -1});
 }
 
 template <typename S, typename Visitor>
@@ -35,13 +37,6 @@ __device__ void for_each_run(const Coo& a, const Place<S>& place, const Visitor&
     }
     visit(Run{begin, end, row, begin == first ? a.head[place.item] : end == last ? a.tail[place.item] : -1});
   }
-}
-
-template <typename S, typename Visitor>
-__device__ void for_each_run(const Hyb& a, const Place<S>& place, const Visitor& visit) {
-  const HybBucket bucket = bucket_of(a, place.item);
-  const int64_t begin = bucket.first_entry + (place.item - bucket.first_row) * bucket.width;
-  visit(Run{begin, begin + bucket.width, a.row[place.item], a.partial[place.item]});
 }
 
 // The best message of each of a lane's features so far, and its position.
@@ -186,6 +181,7 @@ int launch_extremum(const Format& a, int64_t nnz, const ExtremumArgs& args, void
   const auto launch = [&]<typename S>(S shape, int max_lanes) {
     const auto run = [&](auto, const Grid& grid, unsigned blocks, int threads) {
       extremum_kernel<Format, S><<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(a, args, grid);
+      return cudaGetLastError();
     };
     static_cast<void>(shape);
     return launch_shape<S>(work, divide<S>(work.width, max_lanes), run);

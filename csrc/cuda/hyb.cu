@@ -1,27 +1,26 @@
 #include "launch.cuh"
-#include "pyg_sparse/hyb.h"
+#include "run.cuh"
 
 namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Hyb> {
-  static constexpr int kBlocks = 3, kDotBlocks = 3;
+  static constexpr int kBlocks = 3, kWeightedBlocks = 3, kDotBlocks = 3;
 
   template <bool kWeighted, typename S>
   __device__ static void sum(const Hyb& a, const SpmmArgs& args, const Place<S>& place) {
-    const HybBucket bucket = bucket_of(a, place.item);
-    const int64_t begin = bucket.first_entry + (place.item - bucket.first_row) * bucket.width;
+    const Bounds run = bounds_of(a, place.item);
+    const Target target = target_of(a, place.item);
     RowSum<kWeighted, S> total(args, place);
-    total.add_run(a.col, a.slot, begin, begin + bucket.width);
-    total.finish(a.row[place.item], a.partial[place.item]);
+    total.add_run(a.col, a.slot, run.begin, run.end);
+    total.finish(target);
   }
 
   template <typename S>
   __device__ static void dot(const Hyb& a, const SddmmArgs& args, int64_t item) {
-    const HybBucket bucket = bucket_of(a, item);
-    const int64_t begin = bucket.first_entry + (item - bucket.first_row) * bucket.width;
+    const Bounds run = bounds_of(a, item);
     const int64_t row = a.row[item];
-    dot_entries<S, true>(args, a.col, a.slot, begin, begin + bucket.width, [=](int64_t) { return row; });
+    dot_entries<S, true>(args, a.col, a.slot, run.begin, run.end, [=](int64_t) { return row; });
   }
 };
 

@@ -1,42 +1,25 @@
 // Which shape a launch takes, and the launch itself. Every format's launcher goes through here.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-
+#include "division.cuh"
+#include "launch_short.cuh"
+#include "overlap.cuh"
 #include "row_dot.cuh"
 #include "row_sum.cuh"
 
 namespace pyg_sparse::cuda {
 
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-inline bool aligned(const void* pointer, int64_t stride_bytes, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0 && stride_bytes % bytes == 0;
-}
-
-// Walker<Format> is a format's whole device side: sum() and dot() process one work item. kBlocks and kDotBlocks are how
-// many of their blocks can be made to fit a multiprocessor without a spill.
+// Walker<Format> is a format's whole device side: sum() and dot() process one work item. kBlocks, kWeightedBlocks
+// and kDotBlocks are how many of their blocks can be made to fit a multiprocessor without a spill.
 template <typename Format>
 struct Walker;
-
-// The budgets of registers were found and measured on 9.0. Elsewhere one block is all that is asked of the compiler, so
-// that it never spills to raise occupancy by itself.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 900
-constexpr bool kBudgeted = true;
-#else
-constexpr bool kBudgeted = false;
-#endif
 
 template <typename Format, bool kWeighted, typename S>
 constexpr int blocks_to_fit() {
   if (!kBudgeted) return 1;
   if (S::kFrame) return 3;
   if (S::kUnroll <= 2) return 5;
-  return kWeighted || S::kRow < kWarp ? 3 : Walker<Format>::kBlocks;
+  return kWeighted || S::kRow < kWarp ? Walker<Format>::kWeightedBlocks : Walker<Format>::kBlocks;
 }
 
 template <typename Format, bool kWeighted, typename S>
@@ -47,65 +30,20 @@ __global__ __launch_bounds__(kBlock, (blocks_to_fit<Format, kWeighted, S>())) vo
 }
 
 template <typename Format, typename S>
-__global__ __launch_bounds__(kBlock, (kBudgeted ? Walker<Format>::kDotBlocks
-                                                : 1)) void sddmm_kernel(Format a, SddmmArgs args, int64_t count) {
+constexpr int dot_blocks_to_fit() {
+  if (!kBudgeted) return 1;
+  return S::kRow < kWarp && S::kUnroll == 8 ? 2 : Walker<Format>::kDotBlocks;
+}
+
+template <typename Format, typename S>
+__global__ __launch_bounds__(kBlock, (dot_blocks_to_fit<Format, S>())) void sddmm_kernel(Format a, SddmmArgs args,
+                                                                                         int64_t count) {
+  wait_for_stream();
   const int64_t item = static_cast<int64_t>(blockIdx.x) * (blockDim.x / S::kRow) + threadIdx.x / S::kRow;
   if (item < count) Walker<Format>::template dot<S>(a, args, item);
 }
 
-// What the choice of a shape depends on.
-struct Work {
-  int64_t items;
-  int64_t nnz;
-  int64_t width;  // features of a head
-  int64_t heads;
-};
-
-// A head in equal slices, and the lanes that load a slice of a row.
-struct Division {
-  int lanes;
-  int64_t slices;
-  int64_t slice;
-};
-
-// A slice costs the sectors of 32 bytes that it touches, and an instruction for as many entries as lie side by side in
-// a group. A frame has room for the elements before and after a row's.
-template <typename S>
-Division divide(int64_t width, int max_lanes) {
-  constexpr int64_t kVec = S::kVec, kAround = S::kFrame ? kVec - 1 : 0;
-  const int64_t most = max_lanes * kVec - kAround, fewest = ceil_div(width, most);
-  Division best{};
-  int64_t least = std::numeric_limits<int64_t>::max();
-  // Frames touch more than a row at either end, so the fewest slices are best.
-  const int64_t last = S::kFrame ? fewest : std::min(width, fewest + 3);
-  for (int64_t slices = fewest; slices <= last; ++slices) {
-    const int64_t slice = ceil_div(ceil_div(width, slices), S::kFrame ? 1 : kVec) * (S::kFrame ? 1 : kVec);
-    const int64_t lanes = ceil_div(slice + kAround, kVec), neighbours = S::kRow / lanes;
-    const int64_t sectors = ceil_div(lanes * kVec * static_cast<int64_t>(sizeof(typename S::T)), 32);
-    const int64_t cost = slices * (sectors * neighbours + 4) * 256 / neighbours;
-    if (cost < least) {
-      least = cost;
-      best = {static_cast<int>(lanes), slices, slice};
-    }
-  }
-  return best;
-}
-
-inline int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 1;
-  if (cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) return 1;
-  return std::max(value, 1);
-}
-
-// Threads in a block: fewer where whole blocks would leave multiprocessors idle.
-inline int block_threads(int64_t threads) {
-  int block = kBlock;
-  while (block > 2 * kWarp && threads < int64_t{2} * block * attribute(cudaDevAttrMultiProcessorCount)) block /= 2;
-  return block;
-}
-
-// run(shape, grid, blocks, threads) launches; its error is returned.
+// run(shape, grid, blocks, threads) launches, and returns the error.
 template <typename S, typename Run>
 int launch_shape(const Work& work, const Division& division, const Run& run) {
   const int neighbours = S::kRow / division.lanes;
@@ -125,8 +63,7 @@ int launch_shape(const Work& work, const Division& division, const Run& run) {
                   neighbours,
                   S::kRow / pass * pass,
                   reciprocal_of(division.lanes)};
-  run(S{}, grid, static_cast<unsigned>(blocks), threads);
-  return cudaGetLastError();
+  return run(S{}, grid, static_cast<unsigned>(blocks), threads);
 }
 
 // As many entries in flight as fill a group's batch: at most 8, and 4 of 8 features each, whose registers would
@@ -146,7 +83,6 @@ int launch_unrolled(const Work& work, int max_lanes, const Run& run) {
 // 16 lanes each, if there are enough of them to fill the device and a row's features fit the lanes
 // (docs/kernel-notes.md has the measurements).
 constexpr int64_t kLongItem = 128;
-constexpr int64_t kWarpsToFill = 32;  // per multiprocessor
 
 inline bool are_short(const Work& work) { return work.nnz < kLongItem * work.items; }
 inline bool share_a_warp(const Work& work, int64_t lanes, int group) {
@@ -173,13 +109,14 @@ int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream
     const auto run = [&](auto shape, const Grid& grid, unsigned blocks, int threads) {
       using S = decltype(shape);
       const auto kernel = weighted ? spmm_kernel<Format, true, S> : spmm_kernel<Format, false, S>;
-      kernel<<<blocks, threads, 0, static_cast<cudaStream_t>(stream)>>>(a, args, grid);
+      return launch_overlapped(kernel, blocks, threads, stream, a, args, grid);
     };
+    if constexpr (requires(int64_t item) { bounds_of(a, item); }) {
+      if (const auto error = try_short<T>(a, work, args, stream)) return *error;
+    }
     if constexpr (sizeof(T) < 8) {
-      constexpr int64_t kVec = kFullVec<T>, kSize = sizeof(T);
-      const bool vectors = work.width % kVec == 0 && aligned(args.x, args.ldx * kSize, 16) &&
-                           aligned(args.out, args.k * kSize, 16) &&
-                           (!args.self_scale || aligned(args.self, args.ldself * kSize, 16));
+      constexpr int64_t kVec = kFullVec<T>;
+      const bool vectors = in_vectors<T>(args, work.width, kVec);
       const int lanes = feature_lanes(work, args.num_cols, 16);
       if (vectors && share_a_warp(work, work.width / kVec, 8)) {
         return launch_unrolled<T, kVec, 8, false>(work, 8, run);
@@ -211,9 +148,8 @@ int launch_sddmm(const Format& a, int64_t nnz, const SddmmArgs& args, void* stre
       const int threads = block_threads(work.items * S::kRow);
       const int64_t blocks = ceil_div(work.items, threads / S::kRow);
       if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
-      sddmm_kernel<Format, S>
-          <<<static_cast<unsigned>(blocks), threads, 0, static_cast<cudaStream_t>(stream)>>>(a, args, work.items);
-      return cudaGetLastError();
+      return launch_overlapped(sddmm_kernel<Format, S>, static_cast<unsigned>(blocks), threads, stream, a, args,
+                               work.items);
     };
     if constexpr (sizeof(T) < 8) {
       constexpr int kVec = kFullVec<T>;

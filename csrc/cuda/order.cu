@@ -1,4 +1,7 @@
+#include <limits>
+
 #include "elements.cuh"
+#include "overlap.cuh"
 #include "pyg_sparse/order.h"
 #include "row_sum.cuh"
 
@@ -6,20 +9,91 @@ namespace pyg_sparse::cuda {
 namespace {
 
 template <typename T>
-__global__ void order_kernel(OrderArgs args) {
+__global__ void gather_kernel(OrderArgs args) {
   for_each_element(args.positions, 1, [&](int64_t p, int64_t) {
-    const T* value = static_cast<const T*>(args.value) + edge_of(args.slot, p) * args.heads;
-    T* out = static_cast<T*>(args.out) + p;
-    for (int64_t h = 0; h < args.heads; ++h) out[h * args.positions] = value[h];
+    const T* from = static_cast<const T*>(args.from) + edge_of(args.slot, p) * args.heads;
+    T* to = static_cast<T*>(args.to) + p;
+    for (int64_t h = 0; h < args.heads; ++h) to[h * args.positions] = from[h];
+  });
+}
+
+constexpr int kRowBlock = 128;
+constexpr int kStaged = 3072;  // values of a row that are kept: a multiprocessor then holds as many blocks as it can
+
+// A block a row. If the row's edges lie side by side, its values pass through shared memory, so that both sides are
+// moved in sequence; else one side is not.
+template <typename T, bool kScatter>
+__global__ __launch_bounds__(kRowBlock, 1) void row_kernel(OrderArgs args) {
+  __shared__ T staged[kStaged];
+  __shared__ long long least, most;
+  const T* from = static_cast<const T*>(args.from);
+  T* to = static_cast<T*>(args.to);
+  const int64_t begin = args.runs.rowptr[blockIdx.x], length = args.runs.rowptr[blockIdx.x + 1] - begin;
+  if (length == 0) return;
+  if (threadIdx.x == 0) {
+    least = std::numeric_limits<long long>::max();
+    most = 0;
+  }
+  __syncthreads();
+  long long own_least = std::numeric_limits<long long>::max(), own_most = 0;
+  if (length <= kStaged) {
+#pragma unroll 4
+    for (int i = threadIdx.x; i < length; i += kRowBlock) {
+      const long long edge = edge_of(args.slot, begin + i);
+      own_least = min(own_least, edge);
+      own_most = max(own_most, edge);
+    }
+    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+      own_least = min(own_least, __shfl_xor_sync(~0u, own_least, offset));
+      own_most = max(own_most, __shfl_xor_sync(~0u, own_most, offset));
+    }
+    if (threadIdx.x % kWarp == 0) {
+      atomicMin(&least, own_least);
+      atomicMax(&most, own_most);
+    }
+  }
+  __syncthreads();
+  wait_for_stream();
+  const int64_t first = least;
+  const bool grouped = length <= kStaged && most - first == length - 1;
+  if (!grouped) {
+#pragma unroll 4
+    for (int64_t p = begin + threadIdx.x; p < begin + length; p += kRowBlock) {
+      const int64_t edge = edge_of(args.slot, p);
+      to[kScatter ? edge : p] = from[kScatter ? p : edge];
+    }
+    return;
+  }
+  const auto place = [&](int i) { return kScatter ? static_cast<int>(edge_of(args.slot, begin + i) - first) : i; };
+#pragma unroll 4
+  for (int i = threadIdx.x; i < length; i += kRowBlock) staged[place(i)] = from[(kScatter ? begin : first) + i];
+  __syncthreads();
+#pragma unroll 4
+  for (int i = threadIdx.x; i < length; i += kRowBlock) {
+    const int at = kScatter ? i : static_cast<int>(edge_of(args.slot, begin + i) - first);
+    to[(kScatter ? first : begin) + i] = staged[at];
+  }
+}
+
+template <bool kScatter>
+int launch_rows(const OrderArgs& args, void* stream) {
+  if (args.runs.rows == 0) return cudaSuccess;
+  if (args.runs.rows > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
+  return visit_dtype(args.dtype, [&](auto tag) {
+    return launch_overlapped(row_kernel<typename decltype(tag)::type, kScatter>, static_cast<unsigned>(args.runs.rows),
+                             kRowBlock, stream, args);
   });
 }
 
 }  // namespace
 
-int order_values(const OrderArgs& args, void* stream) {
+int gather_values(const OrderArgs& args, void* stream) {
+  if (args.runs.rows > 0) return launch_rows<false>(args, stream);
   return visit_dtype(args.dtype, [&](auto tag) {
-    return launch_elements(order_kernel<typename decltype(tag)::type>, args.positions, stream, args);
+    return launch_elements(gather_kernel<typename decltype(tag)::type>, args.positions, stream, args);
   });
 }
+
+int scatter_values(const OrderArgs& args, void* stream) { return launch_rows<true>(args, stream); }
 
 }  // namespace pyg_sparse::cuda

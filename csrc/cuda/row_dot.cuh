@@ -11,7 +11,9 @@ template <typename T_, int kVec_, int kRow_, int kLanes_>
 struct DotShape {
   using T = T_;
   static constexpr int kVec = kVec_, kRow = kRow_, kLanes = kLanes_;
-  static constexpr int kUnroll = kLanes < 4 ? kLanes : 4;
+  // 8 of 8 features each would spill.
+  static constexpr int kMost = kVec < 8 ? 8 : 4;
+  static constexpr int kUnroll = kLanes < kMost ? kLanes : kMost;
   static constexpr int kNeighbours = kRow / kLanes;
   static constexpr int kBatch = kUnroll * kNeighbours;
 };

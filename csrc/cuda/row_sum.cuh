@@ -1,7 +1,9 @@
 // The sum over a run of entries, and where it goes. Shared by every format.
 #pragma once
 
+#include "epilogue.cuh"
 #include "frame.cuh"
+#include "overlap.cuh"
 #include "place.cuh"
 #include "pyg_sparse/operands.h"
 
@@ -59,7 +61,9 @@ class RowSum {
 
   // Adds the entries begin .. end.
   __device__ void add_run(const int32_t* col, const SlotMap& slot, int64_t begin, int64_t end) {
+    if (kWeighted) wait_for_stream();
     Entry<T> next = load_entry(col, slot, begin + place_.lane, end);
+    if (!kWeighted) wait_for_stream();
     for (int64_t base = begin; base < end; base += place_.batch) {
       const Entry<T> entry = next;  // the following entries load while these are summed
       next = load_entry(col, slot, base + place_.batch + place_.lane, end);
@@ -70,13 +74,16 @@ class RowSum {
   }
 
   // Writes the sums: to a partial, or to out with the epilogue. Then starts anew.
-  __device__ void finish(int64_t row, int64_t partial) {
+  __device__ void finish(Target target) {
     if constexpr (S::kFrame) {
       shift_frame(place_, -phase_, sum_);
       phase_ = 0;
     }
     sum_neighbours();
-    if (place_.neighbour == 0 && place_.has_features()) write(row, partial);
+    if (place_.neighbour == 0 && place_.has_features()) {
+      // A frame's last lane may have fewer features than the others.
+      write_sums<T, S::kVec, !S::kFrame>(args_, target, place_.k, place_.end, sum_);
+    }
 #pragma unroll
     for (int v = 0; v < S::kVec; ++v) sum_[v] = 0;
   }
@@ -161,38 +168,6 @@ class RowSum {
       count = half;
     }
   }
-
-  __device__ void write(int64_t row, int64_t partial) {
-    if (partial >= 0) {
-      A* to = static_cast<A*>(args_.partial) + partial * args_.k + place_.k;
-#pragma unroll
-      for (int v = 0; v < S::kVec; ++v) {
-        if (has(v)) to[v] = sum_[v];
-      }
-      return;
-    }
-    const A row_scale = args_.row_scale ? static_cast<const A*>(args_.row_scale)[row] : A(1);
-    const A self_scale = args_.self_scale ? static_cast<const A*>(args_.self_scale)[row] : A(0);
-    const T* self = static_cast<const T*>(args_.self) + row * args_.ldself + place_.k;
-    T* to = static_cast<T*>(args_.out) + row * args_.k + place_.k;
-    Vec<T, S::kVec> own{};
-    if constexpr (!S::kFrame) {
-      if (args_.self_scale) own = load<T, S::kVec>(self);
-    }
-#pragma unroll
-    for (int v = 0; v < S::kVec; ++v) {
-      if (!has(v)) continue;
-      sum_[v] *= row_scale;
-      if (args_.self_scale) sum_[v] += self_scale * (S::kFrame ? widen(self[v]) : own[v]);
-      if (args_.bias) sum_[v] += static_cast<const A*>(args_.bias)[place_.k + v];
-      if (args_.relu) sum_[v] = relu(sum_[v]);
-      if constexpr (S::kFrame) to[v] = narrow<T>(sum_[v]);
-    }
-    if constexpr (!S::kFrame) store<T, S::kVec>(to, sum_);
-  }
-
-  // A frame's last lane may have fewer features than the others.
-  __device__ bool has(int v) const { return !S::kFrame || place_.k + v < place_.end; }
 
   const SpmmArgs& args_;
   const Place<S>& place_;

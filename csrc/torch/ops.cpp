@@ -22,10 +22,14 @@ Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
   return out;
 }
 
+// How the caller's edges are sorted, if they are.
+constexpr const char* kByTarget = "by target";
+constexpr const char* kBySource = "by source";
+
 // t_format, t_layout and t_partials are for the gradient alone.
 Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
             int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor row_scale,
-            OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias, bool relu) {
+            OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias, bool relu, std::string edges) {
   const FormatOps& ops = find_format(format);
   check_same_device(x, layout);
   const DType dtype = dtype_of(x, "x");
@@ -73,14 +77,20 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
                       .self_scale = self_scales.data(),
                       .bias = biases.data(),
                       .relu = relu,
-                      .partial = partial ? partial->mutable_data_ptr() : nullptr};
+                      .partial = partial ? partial->mutable_data_ptr() : nullptr,
+                      .partials = partials,
+                      .grouped = edges == kByTarget};
   ops.spmm(layout, args, out);
   return out;
 }
 
-Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t, std::string, std::vector<Tensor>, int64_t,
-             int64_t num_rows, int64_t num_cols, int64_t num_edges, int64_t heads, Tensor q, Tensor k,
-             OptionalTensor row_scale, OptionalTensor col_scale) {
+Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string t_format,
+             std::vector<Tensor> t_layout, int64_t t_partials, int64_t num_rows, int64_t num_cols, int64_t num_edges,
+             int64_t heads, Tensor q, Tensor k, OptionalTensor row_scale, OptionalTensor col_scale, std::string edges) {
+  if (edges == kBySource) {  // the transpose's rows have their results side by side
+    return sddmm(t_format, t_layout, t_partials, format, layout, partials, num_cols, num_rows, num_edges, heads, k, q,
+                 col_scale, row_scale, kByTarget);
+  }
   const FormatOps& ops = find_format(format);
   check_same_device(q, layout);
   check_same_device(k, layout);
@@ -107,7 +117,8 @@ Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t, std::strin
                        .ldk = row_stride(right),
                        .out = out.mutable_data_ptr(),
                        .row_scale = row_scales.data(),
-                       .col_scale = col_scales.data()};
+                       .col_scale = col_scales.data(),
+                       .grouped = edges == kByTarget};
   ops.sddmm(layout, args, out);
   return out;
 }
@@ -119,11 +130,11 @@ STABLE_TORCH_LIBRARY(pyg_sparse, m) {
   m.def(
       "spmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
       "int num_rows, int num_cols, Tensor x, Tensor? value, Tensor? row_scale, Tensor? col_scale, "
-      "Tensor? self_scale, Tensor? bias, bool relu) -> Tensor");
+      "Tensor? self_scale, Tensor? bias, bool relu, str edges) -> Tensor");
   m.def(
       "sddmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
-      "int num_rows, int num_cols, int num_edges, int heads, Tensor q, Tensor k, Tensor? row_scale, Tensor? col_scale) "
-      "-> Tensor");
+      "int num_rows, int num_cols, int num_edges, int heads, Tensor q, Tensor k, Tensor? row_scale, Tensor? col_scale, "
+      "str edges) -> Tensor");
   m.def("sort_by_key(Tensor key, int num_keys) -> (Tensor ptr, Tensor order)");
   m.def("vote(Tensor rowptr, Tensor row, Tensor col, Tensor label, int seed) -> Tensor");
   m.def("build_info() -> str");

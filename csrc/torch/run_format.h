@@ -39,12 +39,19 @@ void run_spmm_on_cuda(View a, int64_t positions, SpmmArgs args, const Tensor& ou
   const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
   void* stream = current_stream(out.get_device_index());
   std::optional<Tensor> ordered;
-  if (args.value && positions > 0 && worth_ordering(args)) {
+  const bool grouped = args.grouped && worth_grouping(row_runs(a), positions, args.heads);
+  if (args.value && positions > 0 && (grouped || worth_ordering(args))) {
     ordered = torch::stable::new_empty(out, {args.heads, positions});
-    const OrderArgs order{args.dtype, positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
-    check_cuda(cuda::order_values(order, stream), "spmm (order of values)");
+    const OrderArgs order{args.dtype,
+                          positions,
+                          args.heads,
+                          a.slot,
+                          grouped ? row_runs(a) : RowRuns{},
+                          args.value,
+                          ordered->mutable_data_ptr()};
+    check_cuda(cuda::gather_values(order, stream), "spmm (order of values)");
     a.slot.edge = nullptr;
-    args.value = order.out;
+    args.value = order.to;
     args.value_step = 1;
     args.head_step = positions;
   }
@@ -65,14 +72,28 @@ void run_spmm(const View& a, [[maybe_unused]] int64_t positions, const SpmmArgs&
   static_cast<void>(out);
 }
 
+#ifdef PYG_SPARSE_CUDA
+template <typename View>
+void run_sddmm_on_cuda(View a, int64_t positions, SddmmArgs args, const Tensor& out) {
+  const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
+  void* stream = current_stream(out.get_device_index());
+  if (!args.grouped || !worth_grouping(row_runs(a), positions, args.heads)) {
+    return check_cuda(cuda::sddmm(a, positions, args, stream), "sddmm");
+  }
+  // Results in stored order first: one by one, they would be written all over their rows' part of out.
+  Tensor stored = torch::stable::new_empty(out, {positions});
+  const OrderArgs order{args.dtype, positions, 1, a.slot, row_runs(a), stored.const_data_ptr(), args.out};
+  a.slot.edge = nullptr;
+  args.out = stored.mutable_data_ptr();
+  check_cuda(cuda::sddmm(a, positions, args, stream), "sddmm");
+  check_cuda(cuda::scatter_values(order, stream), "sddmm (order of results)");
+}
+#endif
+
 template <typename View>
 void run_sddmm(const View& a, [[maybe_unused]] int64_t nnz, const SddmmArgs& args, const Tensor& out) {
 #ifdef PYG_SPARSE_CUDA
-  if (out.is_cuda()) {
-    const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
-    check_cuda(cuda::sddmm(a, nnz, args, current_stream(out.get_device_index())), "sddmm");
-    return;
-  }
+  if (out.is_cuda()) return run_sddmm_on_cuda(a, nnz, args, out);
 #endif
   for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::sddmm(a, args, first, last); });
   static_cast<void>(out);

@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from pyg_sparse.formats.base import FormatSpec, SparseMatrix
 from pyg_sparse.formats.checks import each_once, is_index, is_pointer, positive, require
-from pyg_sparse.formats.rows import Rows
+from pyg_sparse.formats.rows import Rows, permute
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Csr(FormatSpec):
 
     Args:
         split: longest run of entries that one worker sums. None: the next power of two of 8 mean row lengths, from
-            64 to 4096, so that no worker is far behind the others.
+            64 to 4096, so that no worker is far behind the others; below 2^18 entries from 32, below 2^14 of 2 mean
+            lengths from 16.
     """
 
     name: ClassVar[str] = "csr"
@@ -59,7 +60,7 @@ class CsrMatrix(SparseMatrix):
         lengths = rows.lengths()
         if bool((lengths[1:] > lengths[:-1]).any()):
             long_first = torch.sort(lengths <= split, stable=True).indices
-            rows = _permute(rows, long_first)
+            rows = permute(rows, long_first)
             lengths = rows.lengths()
         long = lengths[lengths > split]
         parts = (long + split - 1) // split
@@ -97,15 +98,7 @@ class CsrMatrix(SparseMatrix):
 
 
 def _default_split(rows: Rows) -> int:
-    eight_means = 8 * rows.nnz // max(rows.num_rows, 1)
-    return min(max(1 << max(eight_means - 1, 0).bit_length(), 64), 4096)
-
-
-def _permute(rows: Rows, order: Tensor) -> Rows:
-    """The same rows in another processing order."""
-    lengths = rows.lengths()[order]
-    rowptr = pad(lengths.cumsum(0), (1, 0))
-    shift = torch.repeat_interleave(rows.rowptr[order] - rowptr[:-1], lengths, output_size=rows.nnz)
-    position = shift + torch.arange(rows.nnz, device=shift.device)
-    slot = rows.slot[position] if rows.slot.numel() else rows.slot
-    return Rows(rowptr, rows.row[order], rows.col[position], slot, rows.num_rows, rows.num_cols)
+    """8 mean lengths; less where there are so few entries that a long part takes longer than all the others."""
+    few, fewer = rows.nnz < 1 << 18, rows.nnz < 1 << 14
+    wanted = (2 if fewer else 8) * rows.nnz // max(rows.num_rows, 1)
+    return min(max(1 << max(wanted - 1, 0).bit_length(), 16 if fewer else 32 if few else 64), 4096)

@@ -42,6 +42,16 @@ class Rows:
         return torch.repeat_interleave(index, self.lengths(), output_size=self.nnz)
 
 
+def permute(rows: Rows, order: Tensor) -> Rows:
+    """The same rows in another processing order; ``order``: int64 ``[num_rows]``, stored rows."""
+    lengths = rows.lengths()[order]
+    rowptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    shift = torch.repeat_interleave(rows.rowptr[order] - rowptr[:-1], lengths, output_size=rows.nnz)
+    position = shift + torch.arange(rows.nnz, device=shift.device)
+    slot = rows.slot[position] if rows.slot.numel() else rows.slot
+    return Rows(rowptr, rows.row[order], rows.col[position], slot, rows.num_rows, rows.num_cols)
+
+
 def sort_by_key(key: Tensor, num_keys: int) -> tuple[Tensor, Tensor]:
     """Stable sort of integer keys in ``[0, num_keys)``: where each key starts, and the order of positions."""
     if key.is_cuda:

@@ -19,6 +19,7 @@ struct Coo {
 inline int64_t items(const Coo& a) { return a.chunks; }
 inline int64_t entries_before(const Coo& a, int64_t item) { return a.chunk_ptr[item]; }
 inline SharedRows shared_rows(const Coo& a) { return a.shared; }
+inline RowRuns row_runs(const Coo&) { return {}; }
 
 namespace cpu {
 void spmm(const Coo& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);

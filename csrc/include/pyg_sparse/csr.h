@@ -23,6 +23,7 @@ inline int64_t entries_before(const Csr& a, int64_t item) {
   return item < a.parts ? a.part_ptr[item] : a.rowptr[a.long_rows + item - a.parts];
 }
 inline SharedRows shared_rows(const Csr& a) { return {a.long_rows, a.row, a.shared_ptr}; }
+inline RowRuns row_runs(const Csr& a) { return {a.rows, a.rowptr}; }
 
 namespace cpu {
 void spmm(const Csr& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);

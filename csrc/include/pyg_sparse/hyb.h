@@ -42,6 +42,7 @@ inline int64_t entries_before(const Hyb& a, int64_t item) {
   return b.first_entry + (item - b.first_row) * b.width;
 }
 inline SharedRows shared_rows(const Hyb& a) { return a.shared; }
+inline RowRuns row_runs(const Hyb&) { return {}; }
 
 namespace cpu {
 void spmm(const Hyb& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);

@@ -13,6 +13,12 @@ struct SlotMap {
   bool wide;
 };
 
+// The entries of each row in the order of positions; none for formats that cut rows to pieces.
+struct RowRuns {
+  int64_t rows;
+  const int64_t* rowptr;  // [rows + 1]
+};
+
 // Rows that no single work item sums: row[i] gathers partials ptr[i] .. ptr[i + 1].
 // A row without entries has none and receives only its self term and bias.
 struct SharedRows {
@@ -44,7 +50,9 @@ struct SpmmArgs {
   const void* self_scale = nullptr;
   const void* bias = nullptr;  // [k]
   bool relu = false;
-  void* partial = nullptr;  // [number of partials, k]
+  void* partial = nullptr;  // [partials, k]
+  int64_t partials = 0;
+  bool grouped = false;  // the edges of each row lie side by side in the caller's order
 };
 
 // out[slot[p], h] = row_scale[row] * col_scale[col] * <q[row, h], key[col, h]> for each stored position p and head h,
@@ -60,6 +68,7 @@ struct SddmmArgs {
   void* out;
   const void* row_scale = nullptr;
   const void* col_scale = nullptr;
+  bool grouped = false;  // as above
 };
 
 }  // namespace pyg_sparse
