@@ -338,7 +338,7 @@ def test_auto_leaves_a_graph_without_communities_by_degree() -> None:
 
 
 @pytest.mark.usefixtures("eager_auto")
-@pytest.mark.parametrize("sizes", [(30_000, 30_000), (30_000, 20_000)])
+@pytest.mark.parametrize("sizes", [(20_000, 30_000), (30_000, 20_000)])
 def test_auto_keeps_an_order_that_is_good_already(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order_module, "_L2_BYTES", 0)
     num_src, num_dst = sizes
@@ -348,7 +348,7 @@ def test_auto_keeps_an_order_that_is_good_already(sizes: tuple[int, int], monkey
     choice = choose_order(rows, t_rows)
     assert choice.name == "given"
     assert choice.order is not None
-    assert predicted_cost(rows, choice.order.row) == choice.costs["given"] < 0.8 * choice.costs["degree"]
+    assert predicted_cost(rows, choice.order.row) == choice.costs["given"] < 0.9 * choice.costs["degree"]
 
 
 def test_the_given_order_is_sorted_by_length_in_windows() -> None:

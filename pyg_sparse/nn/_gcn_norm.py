@@ -29,12 +29,13 @@ class Propagation(NamedTuple):
     scale: Tensor | None = None
     self_scale: Tensor | None = None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         # The features' dtype counts now, which autocast may have lowered since the factors were computed.
         edge_weight = None if self.edge_weight is None else self.edge_weight.to(x.dtype)
         scale = None if self.scale is None else self.scale.to(accumulate_dtype(x))
         self_scale = None if self.self_scale is None else self.self_scale.to(accumulate_dtype(x))
-        return spmm(self.plan, x, edge_weight, row_scale=scale, col_scale=scale, self_scale=self_scale)
+        bias = None if bias is None else bias.to(accumulate_dtype(x))
+        return spmm(self.plan, x, edge_weight, row_scale=scale, col_scale=scale, self_scale=self_scale, bias=bias)
 
 
 def accumulate_dtype(x: Tensor) -> torch.dtype:

@@ -94,9 +94,8 @@ class GCNConv(torch_geometric.nn.GCNConv):
         # Aggregation is linear in the features, so it may run at the narrower of the two widths.
         if x.layout == torch.strided and x.size(-1) < self.out_channels and type(self.lin) is Linear:
             out = self.lin(propagation(x))
-        else:
-            out = propagation(self.lin(x))
-        return out if self.bias is None else out + self.bias.to(out.dtype)
+            return out if self.bias is None else out + self.bias.to(out.dtype)
+        return propagation(self.lin(x), self.bias)
 
     def _can_plan(self, edge_index: Adj | Plan) -> bool:
         if isinstance(edge_index, Plan):
