@@ -31,6 +31,7 @@ _WORTHWHILE = 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh
 _WINDOW = 1 << 12  # rows that keep their place among the others if the given order is kept
 
+_MIN_ROWS_GIVEN = 16 * _ROWS_A_CORE * _CORES  # with fewer, the device waits for long rows that start late
 _MIN_ENTRIES = 1 << 18  # below, x is in the nearest cache anyway
 _MAX_ENTRIES = 1 << 30  # beyond, arranging needs more memory than a plan should
 
@@ -132,10 +133,11 @@ def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEE
     if wanted == "auto":
         costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
         least = costs["degree"] * _WORTHWHILE
-        given = given_order(rows)
-        costs["given"] = predicted_cost(rows, given.row)
-        if costs["given"] < least:
-            choice, least = Choice(given, "given", costs), costs["given"]
+        if rows.num_rows >= _MIN_ROWS_GIVEN:
+            given = given_order(rows)
+            costs["given"] = predicted_cost(rows, given.row)
+            if costs["given"] < least:
+                choice, least = Choice(given, "given", costs), costs["given"]
     if not square:
         return choice
     label: Tensor | None = None

@@ -31,8 +31,8 @@ class Plan:
         backward: the transpose.
         symmetric: the structure equals its transpose, so both directions share their structure tensors.
         orders: how the rows of forward and backward are ordered.
-        edges: how the caller's edges are sorted: ``"by target"``, ``"by source"`` or ``"otherwise"``. Kernels move the
-            values of sorted edges in sequence.
+        edges: how the caller's edges are sorted: ``"by target"``, ``"by source"`` or ``"otherwise"``. sddmm runs over
+            the side on which a row's edges lie together.
         in_degree: int32 ``[num_dst]``, edges into each target.
         out_degree: int32 ``[num_src]``, edges out of each source.
         self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.

@@ -23,6 +23,10 @@ def make(spec: FormatSpec, device: str = "cuda") -> tuple[pyg_sparse.Plan, torch
     return plan, torch.randn(GRAPH.num_src, 36, device=device, dtype=torch.float64)
 
 
+def relative_error(result: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    return (result.double() - expected).norm() / expected.norm()
+
+
 def test_same_as_the_cpu(spec: FormatSpec) -> None:
     plan, x = make(spec)
     on_cpu = plan.to("cpu")
@@ -126,11 +130,14 @@ def test_enough_short_rows_to_share_warps(spec: FormatSpec, dtype: torch.dtype) 
             (pyg_sparse.spmm(plan, x, row_scale=row, self_scale=own, bias=bias, relu=True), everything),
         )
         for result, expected in results:
-            assert (result.double() - expected).norm() / expected.norm() < 2 * torch.finfo(dtype).eps
+            assert relative_error(result[4:], expected[4:]) < 4 * torch.finfo(dtype).eps
+            # Rounding adds up over a row's entries, one after the other at worst.
+            assert relative_error(result[:4], expected[:4]) < (edges / 80) ** 0.5 * torch.finfo(accumulate).eps + (
+                torch.finfo(dtype).eps
+            )
         q = random(nodes, width).to(dtype)
         dots = (q[edge_index[1]].double() * message).sum(1)
-        error = (pyg_sparse.sddmm(plan, q, x).double() - dots).norm() / dots.norm()
-        assert error < 4 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.sddmm(plan, q, x), dots) < 8 * torch.finfo(dtype).eps
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
@@ -163,4 +170,4 @@ def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
         gradients = torch.autograd.grad(result, inputs, grad)
         of_reference = torch.autograd.grad(reference, inputs, grad.double())
         for ours, theirs in zip((result, *gradients), (reference, *of_reference), strict=True):
-            assert (ours.double() - theirs).norm() / theirs.norm() < 8 * torch.finfo(dtype).eps
+            assert relative_error(ours, theirs) < 8 * torch.finfo(dtype).eps

@@ -107,8 +107,8 @@ int main() {
     check_format("Hyb", kHyb, dtype);
     expect_error("combine", cuda::combine(kShared, spmm_args(dtype, 1, 8), nullptr));
     expect_error("combine_extremum", cuda::combine_extremum(kShared, extremum_args(dtype, 8), nullptr));
-    expect_error("gather_values", cuda::gather_values({dtype, 1, 1, kSlot, {}, kX, out}, nullptr));
-    expect_error("scatter_values", cuda::scatter_values({dtype, 1, 1, kSlot, {1, kBounds}, kX, out}, nullptr));
+    expect_error("gather_values", cuda::gather_values({dtype, 1, 1, kSlot, kX, out}, nullptr));
+    expect_error("scatter_values", cuda::scatter_values({dtype, {1, kBounds}, kSlot, kX, out}, nullptr));
     expect_error("scale_rows", cuda::scale_rows({dtype, 1, 8, kX, 8, kX, out}, nullptr));
   }
   int32_t label[1] = {};

@@ -9,7 +9,7 @@ namespace pyg_sparse::cuda {
 namespace {
 
 template <typename T>
-__global__ void gather_kernel(OrderArgs args) {
+__global__ void gather_kernel(GatherArgs args) {
   for_each_element(args.positions, 1, [&](int64_t p, int64_t) {
     const T* from = static_cast<const T*>(args.from) + edge_of(args.slot, p) * args.heads;
     T* to = static_cast<T*>(args.to) + p;
@@ -20,23 +20,22 @@ __global__ void gather_kernel(OrderArgs args) {
 constexpr int kRowBlock = 128;
 constexpr int kStaged = 3072;  // values of a row that are kept: a multiprocessor then holds as many blocks as it can
 
-// A block a row. If the row's edges lie side by side, its values pass through shared memory, so that both sides are
-// moved in sequence; else one side is not.
-template <typename T, bool kScatter>
-__global__ __launch_bounds__(kRowBlock, 1) void row_kernel(OrderArgs args) {
+// A block a row. If the row's edges lie side by side, its values pass through shared memory, so that they are written
+// in sequence.
+template <typename T>
+__global__ __launch_bounds__(kRowBlock, 1) void scatter_kernel(ScatterArgs args) {
+  constexpr long long kNone = std::numeric_limits<long long>::max();
   __shared__ T staged[kStaged];
   __shared__ long long least, most;
-  const T* from = static_cast<const T*>(args.from);
-  T* to = static_cast<T*>(args.to);
   const int64_t begin = args.runs.rowptr[blockIdx.x], length = args.runs.rowptr[blockIdx.x + 1] - begin;
   if (length == 0) return;
   if (threadIdx.x == 0) {
-    least = std::numeric_limits<long long>::max();
+    least = kNone;
     most = 0;
   }
   __syncthreads();
-  long long own_least = std::numeric_limits<long long>::max(), own_most = 0;
   if (length <= kStaged) {
+    long long own_least = kNone, own_most = 0;
 #pragma unroll 4
     for (int i = threadIdx.x; i < length; i += kRowBlock) {
       const long long edge = edge_of(args.slot, begin + i);
@@ -54,46 +53,38 @@ __global__ __launch_bounds__(kRowBlock, 1) void row_kernel(OrderArgs args) {
   }
   __syncthreads();
   wait_for_stream();
+  const T* from = static_cast<const T*>(args.from) + begin;
+  T* to = static_cast<T*>(args.to);
   const int64_t first = least;
-  const bool grouped = length <= kStaged && most - first == length - 1;
-  if (!grouped) {
+  if (length > kStaged || most - first != length - 1) {
 #pragma unroll 4
-    for (int64_t p = begin + threadIdx.x; p < begin + length; p += kRowBlock) {
-      const int64_t edge = edge_of(args.slot, p);
-      to[kScatter ? edge : p] = from[kScatter ? p : edge];
-    }
+    for (int64_t i = threadIdx.x; i < length; i += kRowBlock) to[edge_of(args.slot, begin + i)] = from[i];
     return;
   }
-  const auto place = [&](int i) { return kScatter ? static_cast<int>(edge_of(args.slot, begin + i) - first) : i; };
-#pragma unroll 4
-  for (int i = threadIdx.x; i < length; i += kRowBlock) staged[place(i)] = from[(kScatter ? begin : first) + i];
-  __syncthreads();
 #pragma unroll 4
   for (int i = threadIdx.x; i < length; i += kRowBlock) {
-    const int at = kScatter ? i : static_cast<int>(edge_of(args.slot, begin + i) - first);
-    to[(kScatter ? first : begin) + i] = staged[at];
+    staged[static_cast<int>(edge_of(args.slot, begin + i) - first)] = from[i];
   }
-}
-
-template <bool kScatter>
-int launch_rows(const OrderArgs& args, void* stream) {
-  if (args.runs.rows == 0) return cudaSuccess;
-  if (args.runs.rows > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
-  return visit_dtype(args.dtype, [&](auto tag) {
-    return launch_overlapped(row_kernel<typename decltype(tag)::type, kScatter>, static_cast<unsigned>(args.runs.rows),
-                             kRowBlock, stream, args);
-  });
+  __syncthreads();
+#pragma unroll 4
+  for (int i = threadIdx.x; i < length; i += kRowBlock) to[first + i] = staged[i];
 }
 
 }  // namespace
 
-int gather_values(const OrderArgs& args, void* stream) {
-  if (args.runs.rows > 0) return launch_rows<false>(args, stream);
+int gather_values(const GatherArgs& args, void* stream) {
   return visit_dtype(args.dtype, [&](auto tag) {
     return launch_elements(gather_kernel<typename decltype(tag)::type>, args.positions, stream, args);
   });
 }
 
-int scatter_values(const OrderArgs& args, void* stream) { return launch_rows<true>(args, stream); }
+int scatter_values(const ScatterArgs& args, void* stream) {
+  if (args.runs.rows == 0) return cudaSuccess;
+  if (args.runs.rows > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
+  return visit_dtype(args.dtype, [&](auto tag) {
+    return launch_overlapped(scatter_kernel<typename decltype(tag)::type>, static_cast<unsigned>(args.runs.rows),
+                             kRowBlock, stream, args);
+  });
+}
 
 }  // namespace pyg_sparse::cuda

@@ -26,10 +26,10 @@ Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
 constexpr const char* kByTarget = "by target";
 constexpr const char* kBySource = "by source";
 
-// t_format, t_layout and t_partials are for the gradient alone.
+// t_format, t_layout, t_partials and the order of edges are for the gradient alone.
 Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
             int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor row_scale,
-            OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias, bool relu, std::string edges) {
+            OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias, bool relu, std::string) {
   const FormatOps& ops = find_format(format);
   check_same_device(x, layout);
   const DType dtype = dtype_of(x, "x");
@@ -78,8 +78,7 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
                       .bias = biases.data(),
                       .relu = relu,
                       .partial = partial ? partial->mutable_data_ptr() : nullptr,
-                      .partials = partials,
-                      .grouped = edges == kByTarget};
+                      .partials = partials};
   ops.spmm(layout, args, out);
   return out;
 }

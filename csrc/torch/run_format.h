@@ -39,16 +39,9 @@ void run_spmm_on_cuda(View a, int64_t positions, SpmmArgs args, const Tensor& ou
   const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
   void* stream = current_stream(out.get_device_index());
   std::optional<Tensor> ordered;
-  const bool grouped = args.grouped && worth_grouping(row_runs(a), positions, args.heads);
-  if (args.value && positions > 0 && (grouped || worth_ordering(args))) {
+  if (args.value && positions > 0 && worth_gathering(args)) {
     ordered = torch::stable::new_empty(out, {args.heads, positions});
-    const OrderArgs order{args.dtype,
-                          positions,
-                          args.heads,
-                          a.slot,
-                          grouped ? row_runs(a) : RowRuns{},
-                          args.value,
-                          ordered->mutable_data_ptr()};
+    const GatherArgs order{args.dtype, positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
     check_cuda(cuda::gather_values(order, stream), "spmm (order of values)");
     a.slot.edge = nullptr;
     args.value = order.to;
@@ -77,12 +70,12 @@ template <typename View>
 void run_sddmm_on_cuda(View a, int64_t positions, SddmmArgs args, const Tensor& out) {
   const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
   void* stream = current_stream(out.get_device_index());
-  if (!args.grouped || !worth_grouping(row_runs(a), positions, args.heads)) {
+  if (!worth_scattering(args, row_runs(a), positions)) {
     return check_cuda(cuda::sddmm(a, positions, args, stream), "sddmm");
   }
   // Results in stored order first: one by one, they would be written all over their rows' part of out.
   Tensor stored = torch::stable::new_empty(out, {positions});
-  const OrderArgs order{args.dtype, positions, 1, a.slot, row_runs(a), stored.const_data_ptr(), args.out};
+  const ScatterArgs order{args.dtype, row_runs(a), a.slot, stored.const_data_ptr(), args.out};
   a.slot.edge = nullptr;
   args.out = stored.mutable_data_ptr();
   check_cuda(cuda::sddmm(a, positions, args, stream), "sddmm");

@@ -52,7 +52,6 @@ struct SpmmArgs {
   bool relu = false;
   void* partial = nullptr;  // [partials, k]
   int64_t partials = 0;
-  bool grouped = false;  // the edges of each row lie side by side in the caller's order
 };
 
 // out[slot[p], h] = row_scale[row] * col_scale[col] * <q[row, h], key[col, h]> for each stored position p and head h,
@@ -68,7 +67,7 @@ struct SddmmArgs {
   void* out;
   const void* row_scale = nullptr;
   const void* col_scale = nullptr;
-  bool grouped = false;  // as above
+  bool grouped = false;  // the edges of each row lie side by side in the caller's order
 };
 
 }  // namespace pyg_sparse
