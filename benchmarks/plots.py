@@ -58,7 +58,26 @@ def suite(rows: Sequence[Row]) -> Figure:
     return figure
 
 
-def spmm(rows: Sequence[Row]) -> Figure:
+def suite_roofline(rows: Sequence[Row]) -> Figure:
+    """The share of the speed limit that was reached on every matrix, by its number of entries."""
+    field = device_field(rows)
+    by_width = grouped([row for row in rows if row["impl"] == OURS and row.get(field)], "k")
+    by_width.sort(key=lambda at_k: at_k[0]["k"])
+    figure, axes = _panels(len(by_width))
+    for axis, at_k in zip(axes, by_width, strict=True):
+        for kind in SOURCES:
+            of_kind = [row for row in at_k if row["source"] == kind]
+            reached = [row["limit_ms"] / row[field] for row in of_kind]
+            axis.plot([row["num_edges"] for row in of_kind], reached, "o", markersize=3, color=COLORS[kind])
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.set(title=f"K = {at_k[0]['k']}", xscale="log", xlabel="entries")
+    axes[0].set_ylabel("limit / measured time")
+    kinds = [kind for kind in SOURCES if any(row["source"] == kind for row in rows)]
+    _legend(figure, {SOURCES[kind]: COLORS[kind] for kind in kinds})
+    return figure
+
+
+def speed_up(rows: Sequence[Row]) -> Figure:
     """The speed-up by graph and width."""
     cases = grouped(plain(rows), "graph", "scale")
     figure, axes = _panels(len(cases))
@@ -112,8 +131,11 @@ def epoch(rows: Sequence[Row]) -> Figure:
 
 PICTURES: dict[str, tuple[str, Callable[[Sequence[Row]], Figure]]] = {
     "suite": ("suite.json", suite),
-    "spmm": ("spmm.json", spmm),
+    "suite-roofline": ("suite.json", suite_roofline),
+    "spmm": ("spmm.json", speed_up),
     "spmm-roofline": ("spmm.json", roofline),
+    "sddmm": ("sddmm.json", speed_up),
+    "sddmm-roofline": ("sddmm.json", roofline),
     "epoch": ("epoch.json", epoch),
 }
 

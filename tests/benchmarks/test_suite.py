@@ -205,7 +205,8 @@ ROWS = [
     suite_row("a", "real", 8, "pyg_sparse", 2.0, 8.0),  # device 4 / 2, whole call 8 / 8
     suite_row("b", "twin", 8, "cuSPARSE", 1.0, 9.0),
     suite_row("b", "twin", 8, "cuSPARSE", None, 0.5, "coo"),  # could not be captured
-    suite_row("b", "twin", 8, "pyg_sparse", 2.0, 2.0),  # 1 / 2, 0.5 / 2
+    suite_row("b", "twin", 8, "cuSPARSE", 3.0, 9.0, "default"),
+    {**suite_row("b", "twin", 8, "pyg_sparse", 2.0, 2.0), "limit_ms": 2.5},  # 1 / 2, 0.5 / 2; at the limit 1 / 2.5
     suite_row("a", "real", 32, "cuSPARSE", 3.0, 3.0),
     suite_row("a", "real", 32, "pyg_sparse", None, None),
 ]
@@ -215,9 +216,18 @@ def test_summary_by_hand():
     table = suite_tables.suite(META, ROWS)
     everything = "all, 1 of them twins (synthetic)"
     whole = f"{math.sqrt(1 * 0.25):.2f}"
-    assert cells(table, everything, "8") == ["2", "1.00", whole, "1", "0.50 (b, twin)", "2.00 (a)"]
-    assert cells(table, "real", "8") == ["1", "2.00", "1.00", "0", "2.00 (a)", "2.00 (a)"]
-    assert cells(table, "twin (synthetic)", "8") == ["1", "0.50", "0.25", "1", "0.50 (b, twin)", "0.50 (b, twin)"]
+    assert cells(table, everything, "8") == ["2", "1.00", whole, "1.50", "0.40", "1", "0.50 (b, twin)", "2.00 (a)"]
+    assert cells(table, "real", "8") == ["1", "2.00", "1.00", "-", "-", "0", "2.00 (a)", "2.00 (a)"]
+    assert cells(table, "twin (synthetic)", "8") == [
+        "1",
+        "0.50",
+        "0.25",
+        "1.50",
+        "0.40",
+        "1",
+        "0.50 (b, twin)",
+        "0.50 (b, twin)",
+    ]
     assert "- pyg_sparse, a, K = 32: out of memory" in table
     assert table.endswith("To repeat it: `python -m something`.")
 
@@ -240,13 +250,14 @@ def test_pictures(tmp_path, capsys):
     from benchmarks import plots
 
     limited = [{**row, "limit_ms": 0.5} for row in ROWS]
-    results.write(tmp_path / "results" / "h200" / "suite.json", META, ROWS)
-    results.write(tmp_path / "results" / "h200" / "spmm.json", META, limited)
+    for file in ("suite", "spmm", "sddmm"):
+        results.write(tmp_path / "results" / "h200" / f"{file}.json", META, limited)
     for out in ("first", "second"):
         plots.main(["--results", str(tmp_path / "results"), "--out", str(tmp_path / out)])
     assert "no h200/epoch.json: epoch-h200.svg is not drawn" in capsys.readouterr().out
-    names = ["spmm-h200.svg", "spmm-roofline-h200.svg", "suite-h200.svg"]
-    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == names
+    kinds = ["sddmm", "sddmm-roofline", "spmm", "spmm-roofline", "suite", "suite-roofline"]
+    names = [f"{kind}-h200.svg" for kind in kinds]
+    assert {path.name for path in (tmp_path / "first").iterdir()} == {*names}
     for name in names:
         picture = (tmp_path / "first" / name).read_bytes()
         assert picture == (tmp_path / "second" / name).read_bytes()
