@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+import pyg_sparse
 from pyg_sparse import Plan
 from pyg_sparse.datasets import shaped_graph
 from pyg_sparse.formats import FormatSpec
@@ -36,6 +37,7 @@ class Graph:
     num_src: int
     num_dst: int
     scale: float | None = None
+    ordered: bool = False
     plans: dict[tuple[str | FormatSpec, bool], tuple[Plan, float]] = field(default_factory=dict)
     matrices: dict[str, Matrix] = field(default_factory=dict)
 
@@ -63,9 +65,12 @@ class Graph:
 def load(spec: str, scale: float, seed: int, device: torch.device) -> Graph:
     """A synthetic shape (`reddit` and its like) or a real matrix without its values (`mtx:PATH`, `npz:PATH`).
 
-    An npz file holds a SciPy sparse matrix or an `edge_index`.
+    An npz file holds a SciPy sparse matrix or an `edge_index`. `ordered:` before any of them numbers its nodes as our
+    plan orders its rows, so that rivals run in our order.
     """
     kind, _, path = spec.partition(":")
+    if kind == "ordered":
+        return _in_our_order(load(path, scale, seed, device))
     if not path:
         shaped = shaped_graph(spec, scale=scale, seed=seed, device=device)
         # The graph is symmetric: reversed, its edges are the same, but sorted by target, as rivals keep their values.
@@ -74,6 +79,15 @@ def load(spec: str, scale: float, seed: int, device: torch.device) -> Graph:
     edge_index, num_src, num_dst = _read(kind, Path(path))
     name = Path(path).name.split(".")[0]
     return Graph(name, "real", torch.from_numpy(edge_index).to(device), num_src, num_dst)
+
+
+def _in_our_order(graph: Graph) -> Graph:
+    if graph.num_src != graph.num_dst:
+        raise ValueError(f"{graph.name} cannot be ordered: it has {graph.num_src} sources and {graph.num_dst} targets")
+    row = pyg_sparse.plan(graph.edge_index, graph.num_src, edge_values=False).forward.row.long()
+    number = torch.empty_like(row)
+    number[row] = torch.arange(row.numel(), device=row.device)
+    return replace(graph, edge_index=number[graph.edge_index], ordered=True, plans={}, matrices={})
 
 
 def _read(kind: str, path: Path) -> tuple[np.ndarray, int, int]:

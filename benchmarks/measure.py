@@ -105,6 +105,7 @@ def describe(graph: Graph) -> Row:
         "scale": graph.scale,
         "num_nodes": max(graph.num_src, graph.num_dst),
         "num_edges": graph.num_edges,
+        **({"ordered": True} if graph.ordered else {}),
     }
 
 

@@ -22,7 +22,7 @@ def parser(module: str, description: str, *, widths: list[int], hyb: list[int], 
         "--graphs",
         nargs="+",
         default=["reddit", "arxiv", "products", "proteins"],
-        help="synthetic shapes, mtx:PATH or npz:PATH",
+        help="synthetic shapes, mtx:PATH or npz:PATH; after ordered: with nodes numbered in our order",
     )
     add("--widths", nargs="+", type=int, default=widths)
     add("--dtypes", nargs="+", choices=DTYPES, default=["float32"])

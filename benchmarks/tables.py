@@ -59,19 +59,32 @@ def _summary(meta: Meta, rows: Sequence[Row]) -> str:
     lines = [["graph", "ms", *(f"K = {k}" for k in widths)]]
     for of_graph in grouped(rows, "graph", "scale"):
         by_width = [[row for row in of_graph if row["k"] == k] for k in widths]
-        theirs = [fastest(row for row in at_k if row["impl"] != OURS) for at_k in by_width]
-        ours = [fastest(row for row in at_k if row["impl"] == OURS) for at_k in by_width]
-        ratios = [f"{ms(a) / ms(b):.2f}" if a and b else "-" for a, b in zip(theirs, ours, strict=True)]
+        ours, theirs, in_our_order = (
+            [fastest(row for row in at_k if _kind(row) == kind) for at_k in by_width]
+            for kind in (("ours", False), ("rival", False), ("rival", True))
+        )
         title = graph_title(of_graph[0])
         lines.append([title, "fastest rival", *(_cell(row, "{impl} {format}") for row in theirs)])
         lines.append([title, f"{OURS}, fastest format", *(_cell(row, "{format}") for row in ours)])
-        lines.append([title, "speed-up", *ratios])
+        lines.append([title, "speed-up", *_ratios(theirs, ours)])
+        if any(in_our_order):
+            cells = (_cell(row, "{impl} {format}") for row in in_our_order)
+            lines.append([title, "fastest rival, nodes numbered in our order", *cells])
+            lines.append([title, "speed-up over that", *_ratios(in_our_order, ours)])
     return f"{table(lines)}\n\n{provenance(meta)}"
+
+
+def _kind(row: Row) -> tuple[str, bool]:
+    return "ours" if row["impl"] == OURS else "rival", bool(row.get("ordered"))
+
+
+def _ratios(theirs: Sequence[Row | None], ours: Sequence[Row | None]) -> list[str]:
+    return [f"{ms(a) / ms(b):.2f}" if a and b else "-" for a, b in zip(theirs, ours, strict=True)]
 
 
 def detail(meta: Meta, rows: Sequence[Row]) -> str:
     """Every implementation of an operator; a table for each graph, dtype, direction and kind of values."""
-    cases = grouped(rows, "graph", "scale", "dtype", "direction", "values")
+    cases = grouped(rows, "graph", "scale", "ordered", "dtype", "direction", "values")
     return "\n\n".join([*map(comparison, cases), provenance(meta)])
 
 
@@ -79,7 +92,8 @@ def comparison(rows: Sequence[Row]) -> str:
     """Every implementation on one graph, with the reasons of those that failed."""
     first = rows[0]
     values = [f"{first['values']} values"] if "values" in first else []
-    title = ", ".join([f"**{graph_title(first)}**", first["dtype"], first["direction"], *values])
+    order = ["nodes numbered in our order"] if first.get("ordered") else []
+    title = ", ".join([f"**{graph_title(first)}**", *order, first["dtype"], first["direction"], *values])
     size = f"{first['num_nodes']:,} nodes, {first['num_edges']:,} entries"
     caption = f"{title}; {size}. ms (relative to the fastest rival):"
 

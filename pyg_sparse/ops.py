@@ -188,7 +188,7 @@ def call(operator: Any, plan: Plan, *args: Any) -> Tensor:
     """The operator on the plan; beneath autograd, which costs as much again, where there is nothing to record."""
     if _needs_autograd(args):
         return operator(*plan.operands, *args)
-    transposes = operator is torch.ops.pyg_sparse.sddmm.default and plan.edges == "by source"
+    transposes = plan.edges == "by source" and operator is torch.ops.pyg_sparse.sddmm.default
     with torch._C._AutoDispatchBelowAutograd():
         return operator(*(plan.operands if transposes else plan.operands_without_gradient), *args)
 
@@ -209,13 +209,16 @@ def _needs_autograd(args: tuple[Any, ...]) -> bool:
     """Whether a gradient may be recorded. Forward mode is refused: the operators would drop tangents silently."""
     if torch.compiler.is_compiling():
         return True
+    records, forward_mode = torch.is_grad_enabled(), forward_ad._current_level >= 0
+    if not records and not forward_mode:
+        return False
     tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+    if forward_mode and any(forward_ad.unpack_dual(t).tangent is not None for t in tensors):
         raise NotImplementedError(
             "pyg_sparse's operators have no forward-mode derivative (torch.func.jvp, torch.autograd.forward_ad); "
             "use backward mode"
         )
-    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    return records and any(t.requires_grad for t in tensors)
 
 
 def _scaled(x: Tensor, scale: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 
+import pyg_sparse
 from benchmarks import bandwidth, bench_spmm, check, contenders, graphs, measure, results
 
 SPEEDS = {"copy_gbs": 1.0, "gather_gbs": 1.0, "gather_method": "none"}
@@ -31,6 +33,23 @@ def test_reference_is_the_dense_product(graph, direction, weighted):
     dense.index_put_((dst, src), ones if weight is None else weight.double(), accumulate=True)
     expected = (dense if direction == "fwd" else dense.T) @ x.double()
     torch.testing.assert_close(check.reference(contenders.Problem(graph, direction, x, weight)), expected)
+
+
+def test_nodes_can_be_numbered_in_our_order(graph_file, graph):
+    ordered = graphs.load(f"ordered:npz:{graph_file}", 1.0, 0, torch.device("cpu"))
+    assert (ordered.name, ordered.ordered, graph.ordered) == ("small", True, False)
+    row = pyg_sparse.plan(graph.edge_index, graph.num_src).forward.row.long()
+    assert torch.equal(row[ordered.edge_index], graph.edge_index)
+    in_degree = ordered.matrix("fwd").rowptr.diff()
+    assert in_degree.tolist() == sorted(in_degree.tolist(), reverse=True)
+    assert measure.describe(ordered)["ordered"] is True
+    assert "ordered" not in measure.describe(graph)
+
+
+def test_only_a_square_graph_can_be_ordered(tmp_path):
+    scipy.sparse.save_npz(tmp_path / "wide.npz", scipy.sparse.random(3, 5, 0.5, rng=0))
+    with pytest.raises(ValueError, match="wide cannot be ordered: it has 5 sources and 3 targets"):
+        graphs.load(f"ordered:npz:{tmp_path / 'wide.npz'}", 1.0, 0, torch.device("cpu"))
 
 
 def test_error_sees_what_was_not_written():

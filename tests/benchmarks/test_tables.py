@@ -95,6 +95,20 @@ def test_scales_of_one_shape_are_not_mixed():
     assert cells(table, "reddit-shaped (synthetic)", "speed-up")[0] == "2.00"
 
 
+def test_rivals_in_our_order_are_compared_with_us_on_the_given_one():
+    ordered = [
+        spmm_row("cuSPARSE", "csr_alg2", 8, 1.5, ordered=True),
+        spmm_row("pyg_sparse", "csr", 8, 0.1, ordered=True),
+    ]
+    title = "reddit-shaped (synthetic)"
+    table = tables.spmm(META, [*SPMM, *ordered])
+    assert cells(table, title, "speed-up") == ["2.00", "-"]
+    assert cells(table, title, "fastest rival, nodes numbered in our order") == ["1.50 (cuSPARSE csr_alg2)", "-"]
+    assert cells(table, title, "speed-up over that") == ["1.50", "-"]
+    assert "over that" not in tables.spmm(META, SPMM)
+    assert "**reddit-shaped (synthetic)**, nodes numbered in our order, float32" in tables.detail(META, ordered)
+
+
 def test_detail_has_every_row_and_every_reason():
     table = tables.detail(META, SPMM)
     assert cells(table, "torch.sparse.mm", "csr int64")[:2] == ["6.00 (3.00)", "8.00 (1.00)"]
