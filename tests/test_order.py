@@ -65,6 +65,7 @@ def strong() -> tuple[Graph, Tensor]:
 def eager_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     """ "auto" predicts for every graph, on the CPU too."""
     monkeypatch.setattr(order_module, "_worth_trying", lambda rows: True)
+    monkeypatch.setattr(order_module, "_MIN_ROWS_GIVEN", 0)
 
 
 # Label propagation
@@ -349,6 +350,13 @@ def test_auto_keeps_an_order_that_is_good_already(sizes: tuple[int, int], monkey
     assert choice.name == "given"
     assert choice.order is not None
     assert predicted_cost(rows, choice.order.row) == choice.costs["given"] < 0.9 * choice.costs["degree"]
+
+
+@pytest.mark.usefixtures("eager_auto")
+def test_the_given_order_is_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for least, compared in ((1000, True), (1001, False)):
+        monkeypatch.setattr(order_module, "_MIN_ROWS_GIVEN", least)
+        assert ("given" in choose_order(*both_sides(uniform(1000, 5000))).costs) == compared
 
 
 def test_the_given_order_is_sorted_by_length_in_windows() -> None:
