@@ -28,7 +28,7 @@ _L2_BYTES = 40 << 20
 _SLICE_BYTES, _SHORT_ROW_SLICE_BYTES = 128, 512
 _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
 _WORTHWHILE = 0.97
-_ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh
+_ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
 _WINDOW = 1 << 12  # rows that keep their place among the others if the given order is kept
 
 _MIN_ROWS_GIVEN = 16 * _ROWS_A_CORE * _CORES  # with fewer, the device waits for long rows that start late

@@ -104,7 +104,7 @@ class Plan:
             backward = self.backward.to(device)
             if self.symmetric:
                 backward = _share_structure(backward, forward)
-        return replace(
+        moved = replace(
             self,
             forward=forward,
             backward=backward,
@@ -113,6 +113,8 @@ class Plan:
             self_loops=self.self_loops.to(device),
             loop_nodes=self.loop_nodes.to(device),
         )
+        _finish(device)
+        return moved
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the plan as one safetensors file, whole or not at all."""
@@ -264,9 +266,14 @@ def plan(
         self_loops=self_loops,
         loop_nodes=src[self_loops].long(),
     )
-    if edge_index.is_cuda:  # the plan is then whole on every stream that will use it
-        torch.cuda.current_stream(edge_index.device).synchronize()
+    _finish(edge_index.device)
     return result
+
+
+def _finish(device: torch.device) -> None:
+    """A new plan is whole on every stream that will use it; kernels rely on that (csrc/cuda/overlap.cuh)."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).synchronize()
 
 
 def _is_sorted(index: Tensor) -> bool:

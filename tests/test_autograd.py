@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import pyg_sparse
 from pyg_sparse.formats import FormatSpec
@@ -135,6 +136,37 @@ def test_the_gradient_runs_on_the_stored_transpose(device: str) -> None:
     weight = torch.randn(7, 6, dtype=torch.float64, device=device)
     grad = torch.autograd.grad((pyg_sparse.spmm(mixed, x) * weight).sum(), x)[0]
     torch.testing.assert_close(grad, pyg_sparse.spmm(hyb.t(), weight))
+
+
+class _Calls(TorchDispatchMode):
+    """Notes by which edges every operator is called, and whether its rows are the targets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, str, bool]] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == "pyg_sparse":
+            self.seen.append((func._opname, args[-1], args[6] == 50))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("side", "edges", "reverse"), [(0, "by source", "by target"), (1, "by target", "by source")])
+def test_gradients_know_how_edges_are_sorted(side: int, edges: str, reverse: str) -> None:
+    edge_index = torch.stack([torch.randint(30, (400,)), torch.randint(50, (400,))])
+    edge_index = edge_index[:, edge_index[side].argsort(stable=True)]
+    plan = pyg_sparse.plan(edge_index, (30, 50))
+    x, q, value = leaf(30, 4, device="cpu"), leaf(50, 4, device="cpu"), leaf(400, device="cpu")
+    forward, backward = pyg_sparse.spmm(plan, x, value), pyg_sparse.sddmm(plan, q, x)
+    with _Calls() as calls:
+        torch.autograd.grad(forward.sum(), (x, value))
+    assert sorted(calls.seen) == [("sddmm", edges, True), ("spmm", reverse, False)]
+    with _Calls() as calls:
+        torch.autograd.grad(backward.sum(), (q, x))
+    assert sorted(calls.seen) == sorted([("spmm", edges, True), ("spmm", reverse, False)])
+    src, dst = edge_index
+    torch.testing.assert_close(backward, (q[dst] * x[src]).sum(1))
+    torch.testing.assert_close(pyg_sparse.sddmm(plan, q.detach(), x.detach()), backward.detach())
 
 
 def test_opcheck(spec: FormatSpec, device: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -69,6 +70,40 @@ def test_replays_in_a_cuda_graph(spec: FormatSpec) -> None:
         assert torch.equal(result, pyg_sparse.spmm(plan, static, reduce="mean"))
 
 
+@pytest.mark.parametrize("in_a_graph", [False, True])
+def test_kernels_that_start_early_wait_for_each_other(spec: FormatSpec, in_a_graph: bool) -> None:
+    # Each step reads what the one before it writes, in memory that earlier steps have given back.
+    generator = torch.Generator("cuda").manual_seed(0)
+    edge_index = torch.randint(20_000, (2, 200_000), device="cuda", generator=generator)
+    edge_index[1, :20_000] %= 3  # rows of several parts
+    plan = pyg_sparse.plan(edge_index, 20_000, format=spec)
+    scale = 1 / plan.in_degree.clamp(min=1).float()
+
+    def steps(x: torch.Tensor, after_each: Callable[[], None]) -> torch.Tensor:
+        for _ in range(10):
+            x = pyg_sparse.spmm(plan, x, row_scale=scale)
+            after_each()
+            weight = pyg_sparse.sddmm(plan, x, x)
+            after_each()
+            x = pyg_sparse.spmm(plan.t(), x, weight.clamp(-1, 1), reduce="mean")
+            after_each()
+            x = pyg_sparse.spmm(plan, x, reduce="max") + x
+            after_each()
+        return x
+
+    x = torch.randn(20_000, 64, device="cuda", generator=generator)
+    expected = steps(x, torch.cuda.synchronize)
+    for _ in range(5):
+        if not in_a_graph:
+            assert torch.equal(steps(x, lambda: None), expected)
+            continue
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = steps(x, lambda: None)
+        graph.replay()
+        assert torch.equal(result, expected)
+
+
 def test_does_not_synchronise(spec: FormatSpec) -> None:
     plan, x = make(spec)
     x.requires_grad_()
@@ -94,9 +129,9 @@ def test_a_second_device(spec: FormatSpec) -> None:
 
 
 def test_past_the_block_limit_of_one_dimension() -> None:
-    # 65,536 slices would not fit a second grid dimension.
+    # 65,537 slices of 64 features would not fit a second grid dimension.
     plan = pyg_sparse.plan(torch.tensor([[0, 1], [1, 1]], device="cuda"), 2)
-    x = torch.randn(2, 3_000_001, device="cuda", dtype=torch.float16)
+    x = torch.randn(2, 64 * 65_536 + 1, device="cuda", dtype=torch.float16)
     result = pyg_sparse.spmm(plan, x)
     torch.testing.assert_close(result[1], (x[0].float() + x[1].float()).half())
     assert (result[0] == 0).all()

@@ -39,6 +39,27 @@ def test_facts(graph: Graph, spec: FormatSpec, device: str) -> None:
     plan.check()
 
 
+def by(edge_index: torch.Tensor, side: int) -> torch.Tensor:
+    """The edges sorted by source (0) or target (1)."""
+    return edge_index[:, torch.argsort(edge_index[side], stable=True)]
+
+
+def test_a_plan_knows_how_its_edges_are_sorted(tmp_path: Path, device: str) -> None:
+    given = FAMILIES["power_law"].edge_index.to(device)
+    for edge_index, edges, reversed_edges in (
+        (by(given, 0), "by source", "by target"),
+        (by(given, 1), "by target", "by source"),
+        (given[:, torch.randperm(given.size(1), device=device)], "otherwise", "otherwise"),
+    ):
+        plan = pyg_sparse.plan(edge_index)
+        assert (plan.edges, plan.t().edges, plan.t().t().edges) == (edges, reversed_edges, edges)
+        assert pyg_sparse.plan(edge_index.flip(0)).edges == reversed_edges
+        assert plan.describe()["edges"] == edges
+        assert plan.to("cpu").edges == edges
+        plan.save(tmp_path / "plan")
+        assert pyg_sparse.Plan.load(tmp_path / "plan", device).edges == edges
+
+
 def test_a_symmetric_structure_is_stored_once() -> None:
     edge_index = FAMILIES["symmetric"].edge_index
     implicit = pyg_sparse.plan(edge_index, 80, edge_values=False)
@@ -307,6 +328,15 @@ def test_a_file_whose_orders_are_not_two_names_raises(saved: Path) -> None:
     for value in ("no", ["degree"], ["degree"] * 3, [1, 2], None):
         saved.write_bytes(original)
         rewritten(saved, lambda about, tensors, value=value: about.update(orders=value))
+        with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
+            pyg_sparse.Plan.load(saved)
+
+
+def test_a_file_whose_edges_are_sorted_in_no_known_way_raises(saved: Path) -> None:
+    original = saved.read_bytes()
+    for value in ("by weight", "", None, ["by target"]):
+        saved.write_bytes(original)
+        rewritten(saved, lambda about, tensors, value=value: about.update(edges=value))
         with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
             pyg_sparse.Plan.load(saved)
 

@@ -39,7 +39,7 @@ __device__ void write_sums(const SpmmArgs& args, Target target, int64_t k, int64
   T* to = static_cast<T*>(args.out) + row * args.k + k;
   Vec<T, kVec> own{};
   if constexpr (kWhole) {
-    if (args.self_scale) own = load<T, kVec>(self);
+    if (args.self_scale) own = load_in_order<T, kVec>(self);
   }
 #pragma unroll
   for (int v = 0; v < kVec; ++v) {

@@ -4,6 +4,9 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
+
 namespace pyg_sparse::cuda {
 
 // Every kernel launched by launch_overlapped calls this before it reads what kernels write, or writes. A plan's own
@@ -14,6 +17,32 @@ __device__ inline void wait_for_stream() {
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
 #endif
+}
+
+// The same, for memory that is then read by load(), whose instruction the compiler may move: it cannot go where the
+// address is not known yet.
+template <typename T>
+__device__ void wait_for_stream(const T*& pointer) {
+  wait_for_stream();
+  asm volatile("" : "+l"(pointer)::"memory");
+}
+
+template <typename = void>
+__global__ void probe_kernel() {}
+
+// Whether the library's kernels wait on the current device. Those of an older PTX, compiled by the driver, do not. All
+// of them are compiled for the same architectures.
+inline bool kernels_wait() {
+  enum class Waits : char { kUnknown, kNo, kYes };
+  static std::array<std::atomic<Waits>, 64> known{};  // by device
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess || device >= static_cast<int>(known.size())) return false;
+  if (known[device] == Waits::kUnknown) {
+    cudaFuncAttributes attributes{};
+    const bool found = cudaFuncGetAttributes(&attributes, probe_kernel<>) == cudaSuccess;
+    known[device] = found && attributes.ptxVersion >= 90 ? Waits::kYes : Waits::kNo;
+  }
+  return known[device] == Waits::kYes;
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -27,7 +56,7 @@ int launch_overlapped(void (*kernel)(Parameters...), unsigned blocks, int thread
   config.blockDim = static_cast<unsigned>(threads);
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &attribute;
-  config.numAttrs = 1;
+  config.numAttrs = kernels_wait() ? 1 : 0;
   cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
   return cudaGetLastError();
 }

@@ -61,9 +61,9 @@ class RowSum {
 
   // Adds the entries begin .. end.
   __device__ void add_run(const int32_t* col, const SlotMap& slot, int64_t begin, int64_t end) {
-    if (kWeighted) wait_for_stream();
+    if (kWeighted) wait();
     Entry<T> next = load_entry(col, slot, begin + place_.lane, end);
-    if (!kWeighted) wait_for_stream();
+    if (!kWeighted) wait();
     for (int64_t base = begin; base < end; base += place_.batch) {
       const Entry<T> entry = next;  // the following entries load while these are summed
       next = load_entry(col, slot, base + place_.batch + place_.lane, end);
@@ -89,6 +89,14 @@ class RowSum {
   }
 
  private:
+  __device__ void wait() {
+    if constexpr (S::kFrame) {
+      wait_for_stream(frame_.base);
+    } else {
+      wait_for_stream(x_);
+    }
+  }
+
   // kUnroll entries of every neighbour, from the lane first on. With kFull all of them are there.
   template <bool kFull>
   __device__ void add_pass(const Entry<T>& entry, int first, int last) {

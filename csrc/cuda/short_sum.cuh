@@ -68,9 +68,9 @@ class ShortSum {
 
   __device__ void run() {
     Bounds now = bounds(item_), next = bounds(item_ + step_);
-    if (kWeighted) wait_for_stream();
+    if (kWeighted) wait_for_stream(x_);
     load_entries(now.begin, now.end);
-    if (!kWeighted) wait_for_stream();
+    if (!kWeighted) wait_for_stream(x_);
     while (__any_sync(~0u, item_ < items_)) {
       const bool there = item_ < items_;
       const Target target = there ? target_of(a_, item_) : Target{};

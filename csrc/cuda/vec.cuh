@@ -57,15 +57,25 @@ struct alignas(sizeof(T) * kVec) Vec {
 template <typename T>
 constexpr int kFullVec = 16 / sizeof(T);
 
-// From memory that no thread of the kernel writes.
 template <typename T, int kVec>
-__device__ Vec<T, kVec> load(const T* from) {
-  constexpr int kBytes = sizeof(T) * kVec;
-  using Word = std::conditional_t<
+struct WordOf {
+  static constexpr int kBytes = sizeof(T) * kVec;
+  using Type = std::conditional_t<
       kBytes == 16, uint4,
       std::conditional_t<kBytes == 8, uint2, std::conditional_t<kBytes == 4, unsigned, unsigned short>>>;
-  static_assert(sizeof(Word) == kBytes);
-  return __builtin_bit_cast(Vec<T, kVec>, __ldg(reinterpret_cast<const Word*>(from)));
+  static_assert(sizeof(Type) == kBytes);
+};
+
+// From memory that no thread of the kernel writes, nor a kernel before it still does: wait_for_stream(pointer).
+template <typename T, int kVec>
+__device__ Vec<T, kVec> load(const T* from) {
+  return __builtin_bit_cast(Vec<T, kVec>, __ldg(reinterpret_cast<const typename WordOf<T, kVec>::Type*>(from)));
+}
+
+// The same from any memory, in the order of the program.
+template <typename T, int kVec>
+__device__ Vec<T, kVec> load_in_order(const T* from) {
+  return __builtin_bit_cast(Vec<T, kVec>, *reinterpret_cast<const typename WordOf<T, kVec>::Type*>(from));
 }
 
 // Rounds and stores kVec consecutive elements.
