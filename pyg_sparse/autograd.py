@@ -1,12 +1,14 @@
-"""Fakes and gradients of the torch operators. Those of spmm and sddmm are made of the same two (docs/design.md)."""
+"""Fakes and gradients of the torch operators, for torch.compile and for those who call the operators themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pyg_sparse import gradients
 from pyg_sparse.formats import FORMATS
 from pyg_sparse.plan import REVERSED
 
@@ -31,77 +33,70 @@ def _(*args: Any) -> tuple[Tensor, Tensor]:
     return out, torch.empty_like(out, dtype=torch.int64)
 
 
-def _keep(ctx: Any, layout: list[Tensor], t_layout: list[Tensor], **operands: Tensor | None) -> None:
-    ctx.names = tuple(operands)
-    ctx.split = len(layout), len(layout) + len(t_layout)
-    ctx.save_for_backward(*layout, *t_layout, *operands.values())
+class _Saved:
+    """A matrix and its transpose as an operator's context keeps them."""
+
+    def __init__(self, ctx: Any, inputs: tuple[Any, ...], operands: tuple[Tensor | None, ...]) -> None:
+        self.names = inputs[0], inputs[3]
+        layout, self.partials, t_layout, self.t_partials, self.num_rows, self.num_cols = (
+            inputs[1], inputs[2], *inputs[4:8],
+        )  # fmt: skip
+        self.lengths = len(layout), len(t_layout)
+        ctx.save_for_backward(*layout, *t_layout, *operands)
+
+    def operands(self, ctx: Any) -> tuple[Tensor | None, ...]:
+        return ctx.saved_tensors[sum(self.lengths) :]
+
+    def sides(self, ctx: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The first arguments of an operator, and those of one with the transpose."""
+        a, b = self.lengths
+        layout, t_layout = list(ctx.saved_tensors[:a]), list(ctx.saved_tensors[a : a + b])
+        one, other = (self.names[0], layout, self.partials), (self.names[1], t_layout, self.t_partials)
+        return (*one, *other, self.num_rows, self.num_cols), (*other, *one, self.num_cols, self.num_rows)
 
 
-def _kept(ctx: Any) -> tuple[list[Tensor], list[Tensor], dict[str, Tensor]]:
-    saved = ctx.saved_tensors
-    a, b = ctx.split
-    return list(saved[:a]), list(saved[a:b]), dict(zip(ctx.names, saved[b:], strict=True))
+def _spmm(side: tuple[Any, ...], edges: str) -> Callable[..., Tensor]:
+    return lambda *args: torch.ops.pyg_sparse.spmm(*side, *args, None, False, edges)
 
 
 def _spmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials, ctx.num_rows, ctx.num_cols = inputs[:8]
-    x, value, row_scale, col_scale, self_scale, bias, relu, ctx.edges = inputs[8:]
+    x, value, *scales, bias, relu, ctx.edges = inputs[8:]
     ctx.heads = value.size(1) if value is not None and value.dim() == 2 else 1
     ctx.bias_dtype = None if bias is None else bias.dtype
-    # x is needed for the gradient in value alone, and the output for relu's, which is 0 where the output is.
-    ctx.value_needs_grad = value is not None and value.requires_grad
-    _keep(
-        ctx, layout, t_layout,
-        x=x if ctx.value_needs_grad else None, value=value,
-        row_scale=row_scale, col_scale=col_scale, self_scale=self_scale, out=output if relu else None,
-    )  # fmt: skip
+    # As in eager.py.
+    needs_x = value is not None and value.requires_grad
+    ctx.saved = _Saved(ctx, inputs, (x if needs_x else None, value, *scales, output if relu else None))
 
 
 def _spmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    layout, t_layout, kept = _kept(ctx)
-    value, row_scale, col_scale = kept["value"], kept["row_scale"], kept["col_scale"]
-    grad_x = grad_value = grad_bias = None
-    if kept["out"] is not None:
-        grad = torch.ops.aten.threshold_backward(grad, kept["out"], 0)
-    if ctx.needs_input_grad[8]:
-        grad_x = torch.ops.pyg_sparse.spmm(
-            ctx.t_format, t_layout, ctx.t_partials, ctx.format, layout, ctx.partials,
-            ctx.num_cols, ctx.num_rows, grad, value, col_scale, row_scale, kept["self_scale"], None, False,
-            REVERSED[ctx.edges],
-        )  # fmt: skip
-    if ctx.needs_input_grad[9]:
-        grad_value = torch.ops.pyg_sparse.sddmm(
-            ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials,
-            ctx.num_rows, ctx.num_cols, value.size(0), ctx.heads, grad, kept["x"], row_scale, col_scale, ctx.edges,
-        ).view_as(value)  # fmt: skip
-    if ctx.needs_input_grad[13]:
-        grad_bias = grad.sum(0, dtype=ctx.bias_dtype)
-    return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None,
-            grad_x, grad_value, None, None, None, grad_bias, None, None)  # fmt: skip
+    side, t_side = ctx.saved.sides(ctx)
+    saved = ctx.saved.operands(ctx)
+
+    def dots(*args: Any) -> Tensor:
+        return torch.ops.pyg_sparse.sddmm(*side, saved[1].size(0), ctx.heads, *args, ctx.edges)
+
+    needed = [ctx.needs_input_grad[i] for i in (8, 9, 13)]
+    t_spmm = _spmm(t_side, REVERSED[ctx.edges])
+    grad_x, grad_value, grad_bias = gradients.of_spmm(needed, grad, saved, ctx.bias_dtype, t_spmm, dots)
+    return *_no_gradients(ctx), grad_x, grad_value, None, None, None, grad_bias, None, None
 
 
 def _sddmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials, ctx.num_rows, ctx.num_cols = inputs[:8]
-    q, k, row_scale, col_scale, ctx.edges = inputs[10:]
-    _keep(ctx, layout, t_layout, q=q, k=k, row_scale=row_scale, col_scale=col_scale)
+    *operands, ctx.edges = inputs[10:]
+    ctx.saved = _Saved(ctx, inputs, tuple(operands))
 
 
 def _sddmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    layout, t_layout, kept = _kept(ctx)
-    row_scale, col_scale = kept["row_scale"], kept["col_scale"]
-    grad_q = grad_k = None
-    if ctx.needs_input_grad[10]:
-        grad_q = torch.ops.pyg_sparse.spmm(
-            ctx.format, layout, ctx.partials, ctx.t_format, t_layout, ctx.t_partials,
-            ctx.num_rows, ctx.num_cols, kept["k"], grad, row_scale, col_scale, None, None, False, ctx.edges,
-        )  # fmt: skip
-    if ctx.needs_input_grad[11]:
-        grad_k = torch.ops.pyg_sparse.spmm(
-            ctx.t_format, t_layout, ctx.t_partials, ctx.format, layout, ctx.partials,
-            ctx.num_cols, ctx.num_rows, kept["q"], grad, col_scale, row_scale, None, None, False, REVERSED[ctx.edges],
-        )  # fmt: skip
-    return (None, [None] * len(layout), None, None, [None] * len(t_layout), None, None, None, None, None,
-            grad_q, grad_k, None, None, None)  # fmt: skip
+    side, t_side = ctx.saved.sides(ctx)
+    needed = ctx.needs_input_grad[10:12]
+    products = _spmm(side, ctx.edges), _spmm(t_side, REVERSED[ctx.edges])
+    grad_q, grad_k = gradients.of_sddmm(needed, grad, ctx.saved.operands(ctx), *products)
+    return *_no_gradients(ctx), None, None, grad_q, grad_k, None, None, None
+
+
+def _no_gradients(ctx: Any) -> tuple[Any, ...]:
+    a, b = ctx.saved.lengths
+    return None, [None] * a, None, None, [None] * b, None, None, None
 
 
 def _extremum_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -109,33 +104,16 @@ def _extremum_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Ten
     ctx.num_tensors, ctx.x_shape = len(layout), x.shape
     ctx.set_materialize_grads(False)
     names = FORMATS[format].layout_names
-    # x is needed for the gradient in value alone.
     x = x if value is not None and value.requires_grad else None
     ctx.save_for_backward(layout[names.index("col")], layout[names.index("slot")], x, value, output[1])
 
 
 def _extremum_backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Any, ...]:
-    """Each element of grad belongs to one entry; made of torch's operators, which bring the further derivatives."""
-    col, slot, x, value, arg = ctx.saved_tensors
     grad_x = grad_value = None
     if grad is not None:
-        if col.numel() == 0:  # no entry that arg could name
-            grad, arg = grad[:0], arg[:0]
-        # Halves are summed in fp32, as everywhere.
-        dtype, sums = grad.dtype, torch.promote_types(grad.dtype, torch.float32)
-        none = arg < 0
-        position = arg.clamp(min=0)
-        source = col[position].long()
-        edge: Any = None if value is None else slot[position].long()
-        # Where there is no entry every factor is 0, since what belongs to position 0 could be NaN.
-        share = grad.to(sums).masked_fill(none, 0)
-        if ctx.needs_input_grad[6]:
-            product = share * x.gather(0, source).to(sums).masked_fill(none, 0)
-            grad_value = share.new_zeros(value.shape).scatter_add(0, edge.flatten(), product.flatten()).to(dtype)
-        if ctx.needs_input_grad[5]:
-            if value is not None:
-                share = share * value[edge].to(sums).masked_fill(none, 0)
-            grad_x = share.new_zeros(ctx.x_shape).scatter_add(0, source, share).to(dtype)
+        col, slot, x, value, arg = ctx.saved_tensors
+        needed = ctx.needs_input_grad[5:7]
+        grad_x, grad_value = gradients.of_extremum(needed, grad, col, slot, x, ctx.x_shape, value, arg)
     return None, [None] * ctx.num_tensors, None, None, None, grad_x, grad_value, None
 
 

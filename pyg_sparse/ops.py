@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from pyg_sparse import eager
 from pyg_sparse.plan import Plan
 from pyg_sparse.validate import check_edge_weight, check_features, check_vector
 
@@ -102,7 +100,7 @@ def spmm(
 
     scales = (row_scale, col_scale, self_scale)
     if extremum:
-        out = _extremum(plan, x, edge_weight, largest=reduce == "max")
+        out = eager.extremum(plan, x, edge_weight, reduce == "max")
     elif torch.is_grad_enabled() and any(scale is not None and scale.requires_grad for scale in scales):
         out = _with_gradients_of_scales(plan, x, edge_weight, *scales)
         if bias is not None:
@@ -110,7 +108,7 @@ def spmm(
         if relu:
             out = out.relu()
     else:
-        out = call(torch.ops.pyg_sparse.spmm.default, plan, x, edge_weight, *scales, bias, relu, plan.edges)
+        out = eager.spmm(plan.side, x, edge_weight, *scales, bias, relu)
     if len(shape) == 2:
         return out
     return (
@@ -139,7 +137,7 @@ def _with_gradients_of_scales(
         add, self_scale = self_scale, None
     scaled = x if before is None else _scaled(x, before)
     scales = (row_scale, col_scale, self_scale)
-    out = call(torch.ops.pyg_sparse.spmm.default, plan, scaled, edge_weight, *scales, None, False, plan.edges)
+    out = eager.spmm(plan.side, scaled, edge_weight, *scales)
     if after is not None:
         out = _scaled(out, after)
     if add is not None:
@@ -175,50 +173,10 @@ def sddmm(plan: Plan, q: Tensor, k: Tensor) -> Tensor:
         shapes = f"{list(q.shape[1:])} and k {list(k.shape[1:])}" if heads else f"{q.size(1)} and k {k.size(1)}"
         raise ValueError(f"q has width {shapes}; they must be the same")
     if not heads:
-        return call(torch.ops.pyg_sparse.sddmm.default, plan, plan.num_edges, 1, q, k, None, None, plan.edges).squeeze(
-            1
-        )
+        return eager.sddmm(plan.side, plan.num_edges, 1, q, k, None, None).squeeze(1)
     if q.size(1) == 0:
         return q.new_empty(plan.num_edges, 0)
-    operator = torch.ops.pyg_sparse.sddmm.default
-    return call(operator, plan, plan.num_edges, q.size(1), q.flatten(1), k.flatten(1), None, None, plan.edges)
-
-
-def call(operator: Any, plan: Plan, *args: Any) -> Tensor:
-    """The operator on the plan; beneath autograd, which costs as much again, where there is nothing to record."""
-    if _needs_autograd(args):
-        return operator(*plan.operands, *args)
-    transposes = plan.edges == "by source" and operator is torch.ops.pyg_sparse.sddmm.default
-    with torch._C._AutoDispatchBelowAutograd():
-        return operator(*(plan.operands if transposes else plan.operands_without_gradient), *args)
-
-
-def _extremum(plan: Plan, x: Tensor, edge_weight: Tensor | None, *, largest: bool) -> Tensor:
-    """As call(): this operator's gradient needs no transpose, and its second result is for the gradient alone."""
-    matrix = plan.forward
-    args = (
-        matrix.name, matrix.layout, matrix.num_partials, matrix.num_rows, matrix.num_cols, x, edge_weight, largest,
-    )  # fmt: skip
-    if _needs_autograd((x, edge_weight)):
-        return torch.ops.pyg_sparse.spmm_extremum.default(*args)[0]
-    with torch._C._AutoDispatchBelowAutograd():
-        return torch.ops.pyg_sparse.spmm_extremum.default(*args)[0]
-
-
-def _needs_autograd(args: tuple[Any, ...]) -> bool:
-    """Whether a gradient may be recorded. Forward mode is refused: the operators would drop tangents silently."""
-    if torch.compiler.is_compiling():
-        return True
-    records, forward_mode = torch.is_grad_enabled(), forward_ad._current_level >= 0
-    if not records and not forward_mode:
-        return False
-    tensors = [arg for arg in args if isinstance(arg, Tensor)]
-    if forward_mode and any(forward_ad.unpack_dual(t).tangent is not None for t in tensors):
-        raise NotImplementedError(
-            "pyg_sparse's operators have no forward-mode derivative (torch.func.jvp, torch.autograd.forward_ad); "
-            "use backward mode"
-        )
-    return records and any(t.requires_grad for t in tensors)
+    return eager.sddmm(plan.side, plan.num_edges, q.size(1), q.flatten(1), k.flatten(1), None, None)
 
 
 def _scaled(x: Tensor, scale: Tensor) -> Tensor:

@@ -18,6 +18,28 @@ REVERSED = {"by target": "by source", "by source": "by target", "otherwise": "ot
 """How edges are sorted, and how the reversed ones are."""
 
 
+class Side:
+    """One direction of a plan as the compiled operators take it, in the order of their schemas.
+
+    Attributes:
+        operands: with the transpose, which gradients need.
+        operands_of_one: without its tensors.
+        edges: how the edges are sorted, seen from this side.
+        t: the other side.
+    """
+
+    __slots__ = ("edges", "operands", "operands_of_one", "t")
+
+    t: Side
+
+    def __init__(self, matrix: SparseMatrix, transpose: SparseMatrix, edges: str) -> None:
+        a, b = matrix, transpose
+        sizes = a.num_rows, a.num_cols
+        self.operands: tuple[Any, ...] = (a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, *sizes)
+        self.operands_of_one: tuple[Any, ...] = (*self.operands[:4], [], 0, *sizes)
+        self.edges = edges
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A fixed graph, ready for :func:`pyg_sparse.spmm` and :func:`pyg_sparse.sddmm` in both directions.
@@ -51,17 +73,13 @@ class Plan:
     out_degree: Tensor
     self_loops: Tensor
     loop_nodes: Tensor
-    # What the compiled operators take of a plan, in the order of their schemas; without a gradient, the transpose's
-    # tensors are not handed over.
-    operands: tuple[Any, ...] = field(init=False, repr=False)
-    operands_without_gradient: tuple[Any, ...] = field(init=False, repr=False)
+    side: Side = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        a, b = self.forward, self.backward
-        sizes = self.num_dst, self.num_src
-        operands = (a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, *sizes)
-        object.__setattr__(self, "operands", operands)
-        object.__setattr__(self, "operands_without_gradient", (*operands[:4], [], 0, *sizes))
+        side = Side(self.forward, self.backward, self.edges)
+        side.t = Side(self.backward, self.forward, REVERSED[self.edges])
+        side.t.t = side
+        object.__setattr__(self, "side", side)
 
     @property
     def device(self) -> torch.device:

@@ -176,8 +176,8 @@ def test_opcheck(spec: FormatSpec, device: str) -> None:
     scale = torch.rand(80, dtype=torch.float64, device=device)
     bias = leaf(6, device=device)
     for optional in [(value, scale, scale, scale, bias, True), (None, None, None, None, None, False)]:
-        torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*plan.operands, x, *optional, plan.edges))
-    sddmm = (*plan.operands, plan.num_edges, 2, leaf(80, 6, device=device), x, scale, None, plan.edges)
+        torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*plan.side.operands, x, *optional, plan.edges))
+    sddmm = (*plan.side.operands, plan.num_edges, 2, leaf(80, 6, device=device), x, scale, None, plan.edges)
     torch.library.opcheck(torch.ops.pyg_sparse.sddmm.default, sddmm)
 
 

@@ -1,5 +1,5 @@
 // spmm_extremum: the largest or smallest message of every row, and the position of its entry in the format. Its
-// gradient selects with those positions (pyg_sparse/autograd.py).
+// gradient selects with those positions (pyg_sparse/gradients.py).
 #include "pyg_sparse/extremum.h"
 
 #include <tuple>

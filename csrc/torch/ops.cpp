@@ -1,4 +1,5 @@
-// Schemas and entry points of the operators. Python adds the fakes and the gradients (pyg_sparse/autograd.py).
+// Schemas and entry points of the operators. Python adds the fakes and the gradients (pyg_sparse/autograd.py,
+// eager.py).
 #include "check_cuda.h"
 #include "dense.h"
 #include "pyg_sparse/scale.h"
