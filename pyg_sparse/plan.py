@@ -25,19 +25,24 @@ class Side:
         operands: with the transpose, which gradients need.
         operands_of_one: without its tensors.
         edges: how the edges are sorted, seen from this side.
-        t: the other side.
     """
 
-    __slots__ = ("edges", "operands", "operands_of_one", "t")
-
-    t: Side
+    __slots__ = ("_matrices", "edges", "operands", "operands_of_one")
 
     def __init__(self, matrix: SparseMatrix, transpose: SparseMatrix, edges: str) -> None:
         a, b = matrix, transpose
         sizes = a.num_rows, a.num_cols
-        self.operands: tuple[Any, ...] = (a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, *sizes)
+        self.operands: tuple[Any, ...] = (
+            a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, *sizes
+        )  # fmt: skip
         self.operands_of_one: tuple[Any, ...] = (*self.operands[:4], [], 0, *sizes)
         self.edges = edges
+        self._matrices = a, b
+
+    @property
+    def t(self) -> Side:
+        """The other side. It is made when asked for: two that know each other would keep a plan's memory."""
+        return Side(*self._matrices[::-1], REVERSED[self.edges])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +81,7 @@ class Plan:
     side: Side = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        side = Side(self.forward, self.backward, self.edges)
-        side.t = Side(self.backward, self.forward, REVERSED[self.edges])
-        side.t.t = side
-        object.__setattr__(self, "side", side)
+        object.__setattr__(self, "side", Side(self.forward, self.backward, self.edges))
 
     @property
     def device(self) -> torch.device:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import pickle
 import re
 import struct
+import weakref
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,22 @@ def test_a_plan_knows_how_its_edges_are_sorted(tmp_path: Path, device: str) -> N
         assert plan.to("cpu").edges == edges
         plan.save(tmp_path / "plan")
         assert pyg_sparse.Plan.load(tmp_path / "plan", device).edges == edges
+
+
+def test_a_deleted_plan_gives_its_memory_back_at_once() -> None:
+    plan = pyg_sparse.plan(FAMILIES["power_law"].edge_index)
+    x = torch.randn(plan.num_src, 3, requires_grad=True)
+    weight = torch.randn(plan.num_edges, requires_grad=True)
+    held = [weakref.ref(tensor) for m in (plan.forward, plan.backward) for tensor in m.tensors().values()]
+    gc.disable()
+    try:
+        for _ in range(2):
+            (pyg_sparse.spmm(plan, x, weight).sum() + pyg_sparse.sddmm(plan.t(), x, x).sum()).backward()
+        pyg_sparse.spmm(plan, x, weight, reduce="max").sum().backward()
+        del plan
+        assert all(tensor() is None for tensor in held)
+    finally:
+        gc.enable()
 
 
 def test_a_symmetric_structure_is_stored_once() -> None:
