@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_sparse import gradients
 from pyg_sparse.formats import FORMATS
-from pyg_sparse.plan import REVERSED
+from pyg_sparse.side import Saved, Side
 
 
 # The arguments of the operators are in the order of their schemas, csrc/torch/ops.cpp and extremum.cpp.
@@ -33,64 +33,40 @@ def _(*args: Any) -> tuple[Tensor, Tensor]:
     return out, torch.empty_like(out, dtype=torch.int64)
 
 
-class _Saved:
-    """A matrix and its transpose as an operator's context keeps them."""
-
-    def __init__(self, ctx: Any, inputs: tuple[Any, ...], operands: tuple[Tensor | None, ...]) -> None:
-        self.names = inputs[0], inputs[3]
-        layout, self.partials, t_layout, self.t_partials, self.num_rows, self.num_cols = (
-            inputs[1], inputs[2], *inputs[4:8],
-        )  # fmt: skip
-        self.lengths = len(layout), len(t_layout)
-        ctx.save_for_backward(*layout, *t_layout, *operands)
-
-    def operands(self, ctx: Any) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[sum(self.lengths) :]
-
-    def sides(self, ctx: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The first arguments of an operator, and those of one with the transpose."""
-        a, b = self.lengths
-        layout, t_layout = list(ctx.saved_tensors[:a]), list(ctx.saved_tensors[a : a + b])
-        one, other = (self.names[0], layout, self.partials), (self.names[1], t_layout, self.t_partials)
-        return (*one, *other, self.num_rows, self.num_cols), (*other, *one, self.num_cols, self.num_rows)
-
-
-def _spmm(side: tuple[Any, ...], edges: str) -> Callable[..., Tensor]:
-    return lambda *args: torch.ops.pyg_sparse.spmm(*side, *args, None, False, edges)
+def _spmm(side: Side) -> Callable[..., Tensor]:
+    return lambda *args: torch.ops.pyg_sparse.spmm(*side.operands, *args, None, False, side.edges)
 
 
 def _spmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, value, *scales, bias, relu, ctx.edges = inputs[8:]
+    x, value, *scales, bias, relu, edges = inputs[8:]
     ctx.heads = value.size(1) if value is not None and value.dim() == 2 else 1
     ctx.bias_dtype = None if bias is None else bias.dtype
     # As in eager.py.
     needs_x = value is not None and value.requires_grad
-    ctx.saved = _Saved(ctx, inputs, (x if needs_x else None, value, *scales, output if relu else None))
+    tensors = (x if needs_x else None, value, *scales, output if relu else None)
+    ctx.saved = Saved(ctx, Side(inputs[:8], edges), tensors)
 
 
 def _spmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    side, t_side = ctx.saved.sides(ctx)
-    saved = ctx.saved.operands(ctx)
+    side, saved = ctx.saved.load(ctx)
 
     def dots(*args: Any) -> Tensor:
-        return torch.ops.pyg_sparse.sddmm(*side, saved[1].size(0), ctx.heads, *args, ctx.edges)
+        return torch.ops.pyg_sparse.sddmm(*side.operands, saved[1].size(0), ctx.heads, *args, side.edges)
 
     needed = [ctx.needs_input_grad[i] for i in (8, 9, 13)]
-    t_spmm = _spmm(t_side, REVERSED[ctx.edges])
-    grad_x, grad_value, grad_bias = gradients.of_spmm(needed, grad, saved, ctx.bias_dtype, t_spmm, dots)
+    grad_x, grad_value, grad_bias = gradients.of_spmm(needed, grad, saved, ctx.bias_dtype, _spmm(side.t), dots)
     return *_no_gradients(ctx), grad_x, grad_value, None, None, None, grad_bias, None, None
 
 
 def _sddmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *operands, ctx.edges = inputs[10:]
-    ctx.saved = _Saved(ctx, inputs, tuple(operands))
+    *tensors, edges = inputs[10:]
+    ctx.saved = Saved(ctx, Side(inputs[:8], edges), tensors)
 
 
 def _sddmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    side, t_side = ctx.saved.sides(ctx)
+    side, saved = ctx.saved.load(ctx)
     needed = ctx.needs_input_grad[10:12]
-    products = _spmm(side, ctx.edges), _spmm(t_side, REVERSED[ctx.edges])
-    grad_q, grad_k = gradients.of_sddmm(needed, grad, ctx.saved.operands(ctx), *products)
+    grad_q, grad_k = gradients.of_sddmm(needed, grad, saved, _spmm(side), _spmm(side.t))
     return *_no_gradients(ctx), None, None, grad_q, grad_k, None, None, None
 
 

@@ -14,7 +14,8 @@ from torch.autograd import Function, forward_ad
 from pyg_sparse import gradients
 from pyg_sparse.formats import SparseMatrix
 from pyg_sparse.gradients import OptTensor
-from pyg_sparse.plan import Plan, Side
+from pyg_sparse.plan import Plan
+from pyg_sparse.side import Saved, Side
 
 
 def spmm(
@@ -28,7 +29,7 @@ def spmm(
     relu: bool = False,
 ) -> Tensor:
     args = (x, value, row_scale, col_scale, self_scale, bias)
-    if torch.compiler.is_compiling():
+    if _is_recorded_whole():
         return torch.ops.pyg_sparse.spmm.default(*side.operands, *args, relu, side.edges)
     if _records(args):
         return _Spmm.apply(side, *args, relu)
@@ -39,7 +40,7 @@ def sddmm(
     side: Side, num_edges: int, heads: int, q: Tensor, k: Tensor, row_scale: OptTensor, col_scale: OptTensor
 ) -> Tensor:
     args = (q, k, row_scale, col_scale)
-    if torch.compiler.is_compiling():
+    if _is_recorded_whole():
         return torch.ops.pyg_sparse.sddmm.default(*side.operands, num_edges, heads, *args, side.edges)
     if _records(args):
         return _Sddmm.apply(side, num_edges, heads, *args)
@@ -47,11 +48,15 @@ def sddmm(
 
 
 def extremum(plan: Plan, x: Tensor, value: OptTensor, largest: bool) -> Tensor:
-    if torch.compiler.is_compiling():
+    if _is_recorded_whole():
         return torch.ops.pyg_sparse.spmm_extremum.default(*_matrix(plan.forward), x, value, largest)[0]
     if _records((x, value)):
         return _Extremum.apply(plan.forward, x, value, largest)[0]
     return _extremum(plan.forward, x, value, largest)[0]
+
+
+def _is_recorded_whole() -> bool:
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _records(args: tuple[OptTensor, ...]) -> bool:
@@ -96,15 +101,16 @@ class _Spmm(Function):
     def forward(ctx: Any, side: Side, x: Tensor, value: OptTensor, *rest: Any) -> Tensor:
         *scales, bias, relu = rest
         out = _spmm(side, x, value, *rest)
-        ctx.side, ctx.bias_dtype = side, None if bias is None else bias.dtype
+        ctx.bias_dtype = None if bias is None else bias.dtype
         # x is needed for the gradient in value alone, and the output for relu's, which is 0 where the output is.
-        ctx.save_for_backward(x if ctx.needs_input_grad[2] else None, value, *scales, out if relu else None)
+        tensors = (x if ctx.needs_input_grad[2] else None, value, *scales, out if relu else None)
+        ctx.saved = Saved(ctx, side, tensors)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        side, saved, needs = ctx.side, ctx.saved_tensors, ctx.needs_input_grad
-        value = saved[1]
+        side, saved = ctx.saved.load(ctx)
+        value, needs = saved[1], ctx.needs_input_grad
 
         def dots(*args: Any) -> Tensor:
             return sddmm(side, value.size(0), value.size(1) if value.dim() == 2 else 1, *args)
@@ -120,13 +126,12 @@ class _Spmm(Function):
 class _Sddmm(Function):
     @staticmethod
     def forward(ctx: Any, side: Side, num_edges: int, heads: int, *args: Any) -> Tensor:
-        ctx.side = side
-        ctx.save_for_backward(*args)
+        ctx.saved = Saved(ctx, side, args)
         return _sddmm(side, num_edges, heads, *args)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        side = ctx.side
+        side, saved = ctx.saved.load(ctx)
 
         def product(*args: Any) -> Tensor:
             return spmm(side, *args)
@@ -135,7 +140,7 @@ class _Sddmm(Function):
             return spmm(side.t, *args)
 
         needed = ctx.needs_input_grad[3:5]
-        grad_q, grad_k = gradients.of_sddmm(needed, grad, ctx.saved_tensors, product, transposed)
+        grad_q, grad_k = gradients.of_sddmm(needed, grad, saved, product, transposed)
         return None, None, None, grad_q, grad_k, None, None
 
 
@@ -143,18 +148,17 @@ class _Extremum(Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, x: Tensor, value: OptTensor, largest: bool) -> tuple[Tensor, Tensor]:
         out, arg = _extremum(matrix, x, value, largest)
-        ctx.matrix, ctx.x_shape = matrix, x.shape
+        ctx.x_shape = x.shape
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(arg)
         # x is needed for the gradient in value alone.
-        ctx.save_for_backward(x if ctx.needs_input_grad[2] else None, value, arg)
+        ctx.save_for_backward(matrix.col, matrix.slot, x if ctx.needs_input_grad[2] else None, value, arg)
         return out, arg
 
     @staticmethod
     def backward(ctx: Any, grad: OptTensor, _: None) -> tuple[OptTensor, ...]:
         if grad is None:
             return None, None, None, None
-        x, value, arg = ctx.saved_tensors
-        col, slot = ctx.matrix.col, ctx.matrix.slot
+        col, slot, x, value, arg = ctx.saved_tensors
         needed = ctx.needs_input_grad[1:3]
         return None, *gradients.of_extremum(needed, grad, col, slot, x, ctx.x_shape, value, arg), None

@@ -12,37 +12,8 @@ from torch import Tensor
 from pyg_sparse.formats import SPECS, Csr, FormatSpec, Rows, SparseMatrix, rows_from_edges
 from pyg_sparse.formats.checks import in_range, require
 from pyg_sparse.order import ORDERS, arrange, choose_order
+from pyg_sparse.side import REVERSED, Side
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
-
-REVERSED = {"by target": "by source", "by source": "by target", "otherwise": "otherwise"}
-"""How edges are sorted, and how the reversed ones are."""
-
-
-class Side:
-    """One direction of a plan as the compiled operators take it, in the order of their schemas.
-
-    Attributes:
-        operands: with the transpose, which gradients need.
-        operands_of_one: without its tensors.
-        edges: how the edges are sorted, seen from this side.
-    """
-
-    __slots__ = ("_matrices", "edges", "operands", "operands_of_one")
-
-    def __init__(self, matrix: SparseMatrix, transpose: SparseMatrix, edges: str) -> None:
-        a, b = matrix, transpose
-        sizes = a.num_rows, a.num_cols
-        self.operands: tuple[Any, ...] = (
-            a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, *sizes
-        )  # fmt: skip
-        self.operands_of_one: tuple[Any, ...] = (*self.operands[:4], [], 0, *sizes)
-        self.edges = edges
-        self._matrices = a, b
-
-    @property
-    def t(self) -> Side:
-        """The other side. It is made when asked for: two that know each other would keep a plan's memory."""
-        return Side(*self._matrices[::-1], REVERSED[self.edges])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +35,7 @@ class Plan:
         out_degree: int32 ``[num_src]``, edges out of each source.
         self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.
         loop_nodes: int64, the node of each of them.
+        side: forward as the compiled operators take it.
     """
 
     num_src: int
@@ -81,7 +53,17 @@ class Plan:
     side: Side = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "side", Side(self.forward, self.backward, self.edges))
+        a, b = self.forward, self.backward
+        operands = a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, self.num_dst, self.num_src
+        object.__setattr__(self, "side", Side(operands, self.edges))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "side"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+        _finish(self.device)
 
     @property
     def device(self) -> torch.device:

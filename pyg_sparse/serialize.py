@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from pyg_sparse.formats import FORMATS, SparseMatrix
-from pyg_sparse.plan import REVERSED, Plan
+from pyg_sparse.plan import Plan
+from pyg_sparse.side import REVERSED
 
 VERSION = 3
 _VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")

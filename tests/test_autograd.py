@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 import pyg_sparse
 from pyg_sparse.formats import FormatSpec
@@ -167,6 +170,43 @@ def test_gradients_know_how_edges_are_sorted(side: int, edges: str, reverse: str
     src, dst = edge_index
     torch.testing.assert_close(backward, (q[dst] * x[src]).sum(1))
     torch.testing.assert_close(pyg_sparse.sddmm(plan, q.detach(), x.detach()), backward.detach())
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpoints(reentrant: bool, device: str) -> None:
+    graph = FAMILIES["power_law"]
+    plan = pyg_sparse.plan(graph.edge_index.to(device), graph.num_src)
+    x, value = leaf(graph.num_src, 4, device=device), leaf(plan.num_edges, device=device)
+
+    def registered(x: Tensor, value: Tensor) -> Tensor:
+        side = plan.side
+        out = torch.ops.pyg_sparse.spmm(*side.operands, x, value, None, None, None, None, True, side.edges)
+        dots = torch.ops.pyg_sparse.sddmm(*side.operands, plan.num_edges, 1, out, x, None, None, side.edges)
+        return dots.squeeze(1)
+
+    def eager(x: Tensor, value: Tensor) -> Tensor:
+        return pyg_sparse.sddmm(plan, pyg_sparse.spmm(plan, x, value, relu=True), x)
+
+    expected = torch.autograd.grad(eager(x, value).square().sum(), (x, value))
+    for function in (registered, eager):
+        x.grad = value.grad = None
+        checkpoint(function, x, value, use_reentrant=reentrant).square().sum().backward()
+        torch.testing.assert_close((x.grad, value.grad), expected)
+
+
+def test_a_trace_holds_the_operators(tmp_path: Path) -> None:
+    graph = FAMILIES["power_law"]
+    plan = pyg_sparse.plan(graph.edge_index, graph.num_src)
+    x = torch.randn(graph.num_src, 4, requires_grad=True)
+    traced = torch.jit.trace(lambda x: pyg_sparse.spmm(plan, x), (x,))
+    torch.jit.save(traced, str(tmp_path / "traced.pt"))
+    assert torch.equal(torch.jit.load(str(tmp_path / "traced.pt"))(x), pyg_sparse.spmm(plan, x))
+
+
+def test_functional_gradients_are_refused() -> None:
+    plan = pyg_sparse.plan(FAMILIES["symmetric"].edge_index, 80)
+    with pytest.raises(RuntimeError, match="functorch"):
+        torch.func.grad(lambda x: pyg_sparse.spmm(plan, x).sum())(torch.randn(80, 3))
 
 
 def test_opcheck(spec: FormatSpec, device: str) -> None:

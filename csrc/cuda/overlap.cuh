@@ -39,8 +39,8 @@ inline bool kernels_wait() {
   if (cudaGetDevice(&device) != cudaSuccess || device >= static_cast<int>(known.size())) return false;
   if (known[device] == Waits::kUnknown) {
     cudaFuncAttributes attributes{};
-    const bool found = cudaFuncGetAttributes(&attributes, probe_kernel<>) == cudaSuccess;
-    known[device] = found && attributes.ptxVersion >= 90 ? Waits::kYes : Waits::kNo;
+    if (cudaFuncGetAttributes(&attributes, probe_kernel<>) != cudaSuccess) return false;
+    known[device] = attributes.ptxVersion >= 90 ? Waits::kYes : Waits::kNo;
   }
   return known[device] == Waits::kYes;
 }
@@ -57,8 +57,9 @@ int launch_overlapped(void (*kernel)(Parameters...), unsigned blocks, int thread
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &attribute;
   config.numAttrs = kernels_wait() ? 1 : 0;
-  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
-  return cudaGetLastError();
+  const auto error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  cudaGetLastError();  // it was returned, or was not this launch's
+  return error;
 }
 
 }  // namespace pyg_sparse::cuda
