@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "epilogue.cuh"
 #include "overlap.cuh"
 #include "place.cuh"
 #include "pyg_sparse/combine.h"
-#include "vec.cuh"
 
 namespace pyg_sparse::cuda {
 namespace {
@@ -42,14 +42,8 @@ __global__ __launch_bounds__(kBlock, 1) void combine_kernel(SharedRows shared, S
     __syncthreads();
   }
   if (!there || share != 0) return;
-  const int64_t row = shared.row[i];
-  if (args.row_scale) sum *= static_cast<const A*>(args.row_scale)[row];
-  if (args.self_scale) {
-    sum += static_cast<const A*>(args.self_scale)[row] * widen(static_cast<const T*>(args.self)[row * args.ldself + k]);
-  }
-  if (args.bias) sum += static_cast<const A*>(args.bias)[k];
-  if (args.relu) sum = relu(sum);
-  static_cast<T*>(args.out)[row * args.k + k] = narrow<T>(sum);
+  A total[1] = {sum};
+  write_sums<T, 1, true>(args, Target(shared.row[i], -1), k, 0, total);
 }
 
 }  // namespace

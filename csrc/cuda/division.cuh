@@ -83,8 +83,9 @@ inline int attribute(cudaDeviceAttr which) {
 
 // Threads in a block: fewer where whole blocks would leave multiprocessors idle.
 inline int block_threads(int64_t threads) {
+  const int64_t processors = attribute(cudaDevAttrMultiProcessorCount);
   int block = kBlock;
-  while (block > 2 * kWarp && threads < int64_t{2} * block * attribute(cudaDevAttrMultiProcessorCount)) block /= 2;
+  while (block > 2 * kWarp && threads < 2 * block * processors) block /= 2;
   return block;
 }
 

@@ -84,11 +84,11 @@ int launch_short(const Format& a, const Work& work, const SpmmArgs& args, void* 
   constexpr int kMost = kVec < 8 && kParts == 1 ? 8 : 4;
   // Where a warp has one row, further warps hide more than further loads.
   const bool deep = mean > (division.lanes > 16 ? 8 : 4) * neighbours;
-  const auto launch_unrolled = [&](auto weighted) {
+  const auto launch_with = [&](auto weighted) {
     return deep ? launch(weighted, ShortShape<T, kVec, kMost, kParts>{})
                 : launch(weighted, ShortShape<T, kVec, 4, kParts>{});
   };
-  return args.value || args.col_scale ? launch_unrolled(std::true_type{}) : launch_unrolled(std::false_type{});
+  return args.value || args.col_scale ? launch_with(std::true_type{}) : launch_with(std::false_type{});
 }
 
 // The error code, if the runs are short enough for this kernel. Rows that vectors fit have another one for runs of some
