@@ -1,11 +1,10 @@
-"""Orders of rows: label propagation, grouping, the prediction that chooses, and that results do not depend on it."""
+"""Orders of rows: label propagation, grouping, and that results do not depend on them."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ import torch
 from torch import Tensor
 
 import pyg_sparse
-import pyg_sparse.order as order_module
-from pyg_sparse.formats import FormatSpec, Rows, rows_from_edges
-from pyg_sparse.order import ROUNDS, Order, arrange, choose_order, communities, community_order, predicted_cost
+from pyg_sparse.formats import FormatSpec, Rows
+from pyg_sparse.order import ROUNDS, Order, arrange, choose_order, communities, community_order
 from tests.conftest import FAMILIES, Graph
 from tests.formats.test_formats import rows_of
+from tests.order_graphs import both_sides, integers, needs_cuda, planted, uniform
 
 MASK = 2**32 - 1
 
@@ -32,40 +31,6 @@ GRAPHS = {
     name: graph for name, graph in FAMILIES.items() if graph.num_src == graph.num_dst and graph.edge_index.numel()
 }
 GRAPHS["every_length"] = _every_length()
-
-
-def both_sides(graph: Graph, device: str = "cpu") -> tuple[Rows, Rows]:
-    return rows_of(graph, device), rows_of(Graph(graph.edge_index.flip(0), graph.num_dst, graph.num_src), device)
-
-
-def planted(count: int, size: int, degree: int, outside: float, seed: int = 0) -> tuple[Graph, Tensor]:
-    """Directed edges into each node from its own community, but for a share that comes from anywhere; ids shuffled."""
-    generator = torch.Generator().manual_seed(seed)
-    nodes = count * size
-    dst = torch.arange(nodes).repeat_interleave(degree)
-    inside = dst // size * size + torch.randint(size, dst.shape, generator=generator)
-    anywhere = torch.randint(nodes, dst.shape, generator=generator)
-    src = torch.where(torch.rand(dst.shape, generator=generator) < outside, anywhere, inside)
-    shuffled = torch.randperm(nodes, generator=generator)
-    community = torch.empty(nodes, dtype=torch.long)
-    community[shuffled] = torch.arange(nodes) // size
-    return Graph(shuffled[torch.stack([src, dst])], nodes, nodes), community
-
-
-def uniform(nodes: int, edges: int) -> Graph:
-    return Graph(torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(5)), nodes, nodes)
-
-
-@pytest.fixture(scope="module")
-def strong() -> tuple[Graph, Tensor]:
-    return planted(count=100, size=100, degree=30, outside=0.05)
-
-
-@pytest.fixture
-def eager_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ "auto" predicts for every graph, on the CPU too."""
-    monkeypatch.setattr(order_module, "_worth_trying", lambda rows: True)
-    monkeypatch.setattr(order_module, "_MIN_ROWS_GIVEN", 0)
 
 
 # Label propagation
@@ -253,112 +218,6 @@ def test_few_samples_are_drawn_from_many_groups(monkeypatch: pytest.MonkeyPatch)
     assert max(drawn) <= 2 * nodes
 
 
-# The prediction
-
-
-def degree_order(rows: Rows) -> Tensor:
-    return torch.arange(rows.num_rows, device=rows.col.device)
-
-
-def test_rows_that_share_nothing_cost_two(device: str) -> None:
-    # One step an entry, and every entry's column from L2: also where a window ends within a block of rows.
-    for nodes in (1, 5, 8, 1025, 7001):
-        rows = rows_of(Graph(torch.arange(nodes).expand(2, nodes), nodes, nodes), device)
-        # The last warp is short of rows.
-        idle = -nodes % 4 / nodes
-        assert predicted_cost(rows, degree_order(rows)) == pytest.approx(2 + idle)
-
-
-def test_a_shared_column_is_counted_once_a_core() -> None:
-    # A core has 6 blocks of 8 rows, whose entries name 10 columns of their own and one that all rows have.
-    rows = rows_from_edges(
-        torch.arange(8000).repeat_interleave(2),
-        torch.stack([torch.zeros(8000, dtype=torch.long), 1 + torch.arange(8000) // 800], dim=1).flatten(),
-        8000,
-        8000,
-        keep_slots=False,
-    )
-    alternating = torch.arange(8000).view(10, 800).t().flatten()
-    assert predicted_cost(rows, alternating) == pytest.approx(1 + 11 / 96)
-    assert predicted_cost(rows, degree_order(rows)) < 1 + 8.1 / 96  # 6 blocks lie in at most 7 groups of rows
-
-
-def test_memory_is_counted_where_a_slice_does_not_fit_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = rows_of(uniform(10_000, 100_000))
-    fits = predicted_cost(rows, degree_order(rows))
-    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 512)
-    assert predicted_cost(rows, degree_order(rows)) == fits
-    monkeypatch.setattr(order_module, "_L2_BYTES", 10_000 * 512 - 1)
-    # 6144 rows in flight have 61,440 entries or so, which is nearly every column: one load of each.
-    from_memory = (predicted_cost(rows, degree_order(rows)) - fits) * 4.1 / 9.3
-    assert from_memory == pytest.approx(10_000 / 61_440, rel=0.1)
-
-
-def test_a_warp_takes_as_long_as_its_longest_row() -> None:
-    lengths = [9, 9, 9, 9, 1, 1, 1, 1]
-    dst = torch.arange(8).repeat_interleave(torch.tensor(lengths))
-    rows = rows_from_edges(dst, torch.arange(40), 8, 40, keep_slots=False)
-    together, mixed = degree_order(rows), torch.tensor([0, 4, 1, 5, 2, 6, 3, 7])
-    assert predicted_cost(rows, together) == pytest.approx(2)
-    assert predicted_cost(rows, mixed) == pytest.approx(1 + 4 * (9 + 9) / 40)
-    # Rows of 128 entries and more on average have a warp each.
-    long = rows_from_edges(dst.repeat(26), torch.arange(1040), 8, 1040, keep_slots=False)
-    assert predicted_cost(long, mixed) == predicted_cost(long, together) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("fits", [True, False])
-def test_the_planted_order_is_cheaper_than_a_random_one(
-    strong: tuple[Graph, Tensor], fits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph, community = strong
-    monkeypatch.setattr(order_module, "_L2_BYTES", 1 << 30 if fits else 0)
-    rows = rows_of(graph)
-    by_community = torch.sort(community[rows.row.long()], stable=True).indices
-    shuffled = torch.randperm(rows.num_rows, generator=torch.Generator().manual_seed(0))
-    assert predicted_cost(rows, by_community) < 0.8 * predicted_cost(rows, shuffled)
-
-
-# The choice
-
-
-@pytest.mark.usefixtures("eager_auto")
-def test_auto_groups_a_graph_of_strong_communities(strong: tuple[Graph, Tensor]) -> None:
-    choice = choose_order(*both_sides(strong[0]))
-    assert set(choice.costs) == {"degree", "given", *(f"community, {rounds} rounds" for rounds in ROUNDS)}
-    assert choice.name == min(choice.costs, key=choice.costs.__getitem__) != "degree"
-    rows, _ = both_sides(strong[0])
-    assert choice.order is not None
-    assert predicted_cost(rows, choice.order.row) == choice.costs[choice.name] < 0.8 * choice.costs["degree"]
-
-
-@pytest.mark.usefixtures("eager_auto")
-def test_auto_leaves_a_graph_without_communities_by_degree() -> None:
-    choice = choose_order(*both_sides(uniform(10_000, 300_000)))
-    assert (choice.order, choice.name) == (None, "degree")
-    assert len(choice.costs) == 2 + len(ROUNDS)
-
-
-@pytest.mark.usefixtures("eager_auto")
-@pytest.mark.parametrize("sizes", [(20_000, 30_000), (30_000, 20_000)])
-def test_auto_keeps_an_order_that_is_good_already(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order_module, "_L2_BYTES", 0)
-    num_src, num_dst = sizes
-    dst = torch.randint(num_dst, (300_000,), generator=torch.Generator().manual_seed(0))
-    src = (dst + torch.randint(0, 16, dst.shape, generator=torch.Generator().manual_seed(1))) % num_src
-    rows, t_rows = both_sides(Graph(torch.stack([src, dst]), num_src, num_dst))
-    choice = choose_order(rows, t_rows)
-    assert choice.name == "given"
-    assert choice.order is not None
-    assert predicted_cost(rows, choice.order.row) == choice.costs["given"] < 0.9 * choice.costs["degree"]
-
-
-@pytest.mark.usefixtures("eager_auto")
-def test_the_given_order_is_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    for least, compared in ((1000, True), (1001, False)):
-        monkeypatch.setattr(order_module, "_MIN_ROWS_GIVEN", least)
-        assert ("given" in choose_order(*both_sides(uniform(1000, 5000))).costs) == compared
-
-
 def test_the_given_order_is_sorted_by_length_in_windows() -> None:
     graph = uniform(10_000, 30_000)
     rows, t_rows = both_sides(graph)
@@ -379,42 +238,6 @@ def test_the_given_order_is_sorted_by_length_in_windows() -> None:
     )
 
 
-@pytest.mark.usefixtures("eager_auto")
-def test_auto_needs_more_than_a_small_gain(strong: tuple[Graph, Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
-    for given, cost, name in (
-        (1.0, 0.98, "degree"),
-        (1.0, 0.96, "community, 4 rounds"),
-        (0.96, 0.97, "given"),
-        (0.96, 0.95, "community, 4 rounds"),
-    ):
-        costs = iter([1.0, given, cost, 1.0, 1.0])
-        monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order, costs=costs: next(costs))
-        assert choose_order(*both_sides(FAMILIES["uniform"])).name == name
-
-
-def test_community_takes_the_cheapest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = iter([3.0, 2.0, 4.0])
-    monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order: next(costs))
-    rows, t_rows = both_sides(FAMILIES["power_law"])
-    choice = choose_order(rows, t_rows, "community")
-    assert choice.name == "community, 8 rounds"
-    assert choice.order is not None
-    assert torch.equal(choice.order.row, community_order(rows, communities(rows, t_rows, 8)).row)
-
-
-def test_auto_on_the_cpu_is_by_degree(strong: tuple[Graph, Tensor]) -> None:
-    graph, _ = strong
-    assert graph.edge_index.size(1) >= order_module._MIN_ENTRIES
-    assert choose_order(*both_sides(graph)).costs == {}
-    assert pyg_sparse.plan(graph.edge_index, graph.num_src).orders == ("degree", "degree")
-
-
-@pytest.mark.parametrize("order", ["rows", "", "Degree", None])
-def test_a_bad_order_raises(order: object) -> None:
-    with pytest.raises(ValueError, match=f"order={order!r} must be one of auto, degree, given, community"):
-        pyg_sparse.plan(torch.tensor([[0], [1]]), order=order)
-
-
 # Plans
 
 
@@ -427,11 +250,6 @@ def plans_by_order(
 ) -> list:
     edge_index, sizes = graph.edge_index.to(device), (graph.num_src, graph.num_dst)
     return [pyg_sparse.plan(edge_index, sizes, format=spec, order=order, **options) for order in orders]
-
-
-def integers(*size: int, device: str, seed: int) -> Tensor:
-    """Whole numbers: their sums are exact in any order."""
-    return torch.randint(-9, 10, size, generator=torch.Generator().manual_seed(seed)).double().to(device)
 
 
 def test_results_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec, device: str) -> None:
@@ -515,29 +333,9 @@ def test_orders_follow_the_plan(tmp_path: Path, device: str) -> None:
 # CUDA
 
 
-def needs_cuda(test: Callable[..., None]) -> Callable[..., None]:
-    return pytest.mark.cuda(pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")(test))
-
-
 @needs_cuda
 @pytest.mark.parametrize("name", GRAPHS)
 def test_labels_are_those_of_the_cpu(name: str) -> None:
     for rounds in ROUNDS:
         on_cpu, on_cuda = (communities(*both_sides(GRAPHS[name], device), rounds) for device in ("cpu", "cuda"))
         assert torch.equal(on_cuda.cpu(), on_cpu)
-
-
-@needs_cuda
-def test_auto_on_cuda(strong: tuple[Graph, Tensor]) -> None:
-    graph, _ = strong
-    edge_index = graph.edge_index.cuda()
-    plan = pyg_sparse.plan(edge_index, graph.num_src)
-    assert all(name.startswith("community, ") for name in plan.orders)
-    x = integers(graph.num_src, 8, device="cuda", seed=6)
-    assert torch.equal(pyg_sparse.spmm(plan, x), pyg_sparse.spmm(pyg_sparse.plan(edge_index, order="degree"), x))
-
-    random = uniform(10_000, 300_000).edge_index.cuda()
-    assert pyg_sparse.plan(random, 10_000).orders == ("degree", "degree")
-    small = planted(count=50, size=100, degree=30, outside=0.05)[0].edge_index.cuda()
-    assert small.size(1) < order_module._MIN_ENTRIES
-    assert pyg_sparse.plan(small, 5000).orders == ("degree", "degree")
