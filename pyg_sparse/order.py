@@ -27,7 +27,9 @@ _ROWS_A_CORE, _CORES = 48, 128
 _L2_BYTES = 40 << 20
 _SLICE_BYTES, _SHORT_ROW_SLICE_BYTES = 128, 512
 _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
-_WORTHWHILE = 0.97
+# What another order must be predicted to take, relative to that by degree, to be chosen. Where rows share a warp, less
+# can be foreseen.
+_WORTHWHILE, _WORTHWHILE_FOR_SHORT_ROWS = 0.998, 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
 _WINDOW = 1 << 12  # rows that keep their place among the others if the given order is kept
 
@@ -132,7 +134,8 @@ def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEE
     least = float("inf")
     if wanted == "auto":
         costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
-        least = costs["degree"] * _WORTHWHILE
+        short = rows.nnz < _LONG_ROW * rows.num_rows
+        least = costs["degree"] * (_WORTHWHILE_FOR_SHORT_ROWS if short else _WORTHWHILE)
         if rows.num_rows >= _MIN_ROWS_GIVEN:
             given = given_order(rows)
             costs["given"] = predicted_cost(rows, given.row)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyg_sparse.formats import SPECS, Csr, FormatSpec, Rows, SparseMatrix, rows_from_edges
 from pyg_sparse.formats.checks import in_range, require
+from pyg_sparse.formats.rows import true_indices
 from pyg_sparse.order import ORDERS, arrange, choose_order
 from pyg_sparse.side import REVERSED, Side
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
@@ -253,7 +254,9 @@ def plan(
         if symmetric:
             backward = _share_structure(backward, forward)
     del t_rows
-    self_loops = (src == dst).nonzero().flatten() if num_src == num_dst else src.new_empty(0, dtype=torch.long)
+    self_loops = src.new_empty(0, dtype=torch.long)
+    if num_src == num_dst:
+        self_loops = true_indices(lambda part: src[part] == dst[part], src.numel())
     result = Plan(
         num_src=num_src,
         num_dst=num_dst,

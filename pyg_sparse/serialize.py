@@ -18,7 +18,7 @@ from pyg_sparse.formats import FORMATS, SparseMatrix
 from pyg_sparse.plan import Plan
 from pyg_sparse.side import REVERSED
 
-VERSION = 3
+VERSION = 4
 _VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")
 
 

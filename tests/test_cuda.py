@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -206,3 +207,69 @@ def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
         of_reference = torch.autograd.grad(reference, inputs, grad.double())
         for ours, theirs in zip((result, *gradients), (reference, *of_reference), strict=True):
             assert relative_error(ours, theirs) < 8 * torch.finfo(dtype).eps
+
+
+def _needs_gigabytes(count: int) -> None:
+    gc.collect()
+    torch.cuda.empty_cache()
+    if torch.cuda.mem_get_info()[0] < count << 30:
+        pytest.skip(f"{count} GiB of device memory are not free")
+
+
+def test_more_than_2_31_edges() -> None:
+    _needs_gigabytes(118)
+    nodes, edges, step = 1 << 17, (1 << 31) + (1 << 20), 1 << 26
+    generator = torch.Generator("cuda").manual_seed(0)
+    random = functools.partial(torch.randn, device="cuda", generator=generator)
+    edge_index = torch.randint(nodes, (2, edges), device="cuda", dtype=torch.int32, generator=generator)
+    plan = pyg_sparse.plan(edge_index, nodes)
+    assert plan.forward.slot.dtype == torch.int64
+    x, q = random(nodes, 4), random(nodes, 4)
+    weight = pyg_sparse.sddmm(plan, q, x)
+    results = pyg_sparse.spmm(plan, x), pyg_sparse.spmm(plan, x, weight), pyg_sparse.spmm(plan.t(), q, reduce="mean")
+    expected = [torch.zeros(nodes, 4, device="cuda", dtype=torch.float64) for _ in results]
+    for part in (slice(start, start + step) for start in range(0, edges, step)):
+        src, dst = edge_index[:, part].long()
+        message = x[src].double()
+        dots = (q[dst].double() * message).sum(1)
+        assert relative_error(weight[part], dots) < 4 * torch.finfo(torch.float32).eps
+        expected[0].index_add_(0, dst, message)
+        expected[1].index_add_(0, dst, message.mul_(dots[:, None]))
+        expected[2].index_add_(0, src, q[dst].double())
+    expected[2] /= plan.out_degree[:, None]
+    for ours, theirs in zip(results, expected, strict=True):
+        assert relative_error(ours, theirs) < 1e-5
+
+
+def test_more_than_2_31_features() -> None:
+    _needs_gigabytes(20)
+    nodes, width = (1 << 16) + 2, 1 << 15
+    src = torch.tensor([0, nodes - 1, nodes - 2, 5], device="cuda")
+    dst = torch.tensor([nodes - 1, nodes - 1, 0, 7], device="cuda")
+    x = torch.zeros(nodes, width, device="cuda", dtype=torch.bfloat16)
+    x[src] = torch.randn(4, width, device="cuda").bfloat16()
+    plan = pyg_sparse.plan(torch.stack([src, dst]), nodes)
+    result = pyg_sparse.spmm(plan, x)
+    assert torch.equal(result[-1], (x[0].float() + x[-1].float()).bfloat16())
+    assert torch.equal(result[0], x[-2])
+    assert torch.equal(result[7], x[5])
+    assert int(result.any(1).sum()) == 3
+    dots = pyg_sparse.sddmm(plan, x, x)
+    assert relative_error(dots, (x[dst].double() * x[src].double()).sum(1)) < 2 * torch.finfo(torch.bfloat16).eps
+
+
+def test_more_than_2_31_values() -> None:
+    _needs_gigabytes(40)
+    nodes, edges, heads, step = 1 << 16, 1 << 25, 65, 1 << 22
+    generator = torch.Generator("cuda").manual_seed(0)
+    edge_index = torch.randint(nodes, (2, edges), device="cuda", generator=generator)
+    plan = pyg_sparse.plan(edge_index, nodes)
+    q, x = torch.randn(2, nodes, heads, 1, device="cuda", generator=generator).bfloat16()
+    weight = pyg_sparse.sddmm(plan, q, x)
+    result = pyg_sparse.spmm(plan, x, weight)
+    expected = torch.zeros(nodes, heads, device="cuda", dtype=torch.float64)
+    for part in (slice(start, start + step) for start in range(0, edges, step)):
+        src, dst = edge_index[:, part]
+        assert torch.equal(weight[part], (q[dst] * x[src]).squeeze(2))
+        expected.index_add_(0, dst, weight[part].double() * x[src].squeeze(2).double())
+    assert relative_error(result.squeeze(2), expected) < 2 * torch.finfo(torch.bfloat16).eps

@@ -31,7 +31,7 @@ const int32_t kNone[] = {-1};
 const HybBucket kBucket[] = {{0, 0, 1}};
 const SlotMap kSlot = {kZero, false};
 const SharedRows kShared = {1, kZero, kBounds};
-const Csr kCsr = {1, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds};
+const Csr kCsr = {1, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds, 1, kBounds};
 const Coo kCoo = {kZero, kZero, kSlot, 1, kBounds, kNone, kNone, {}};
 const Hyb kHyb = {1, kBucket, 1, kZero, kNone, kZero, kSlot, {}};
 
@@ -40,7 +40,7 @@ alignas(16) const double kX[8] = {};
 alignas(16) double out[8] = {}, partial[8] = {};
 int64_t arg[8] = {}, partial_arg[8] = {};
 
-SpmmArgs spmm_args(DType dtype, int64_t rows, int64_t width) {
+SpmmArgs spmm_args(DType dtype, int64_t rows, int64_t width, int64_t positions = 1) {
   return {.dtype = dtype,
           .k = width,
           .heads = 1,
@@ -50,6 +50,7 @@ SpmmArgs spmm_args(DType dtype, int64_t rows, int64_t width) {
           .self = kX,
           .ldself = width,
           .out = out,
+          .positions = positions,
           .partial = partial};
 }
 
@@ -68,7 +69,7 @@ ExtremumArgs extremum_args(DType dtype, int64_t width) {
 template <typename Format>
 void check_format(const char* name, const Format& format, DType dtype) {
   const SddmmArgs sddmm = {.dtype = dtype, .k = 8, .heads = 1, .q = kX, .ldq = 8, .key = kX, .ldk = 8, .out = out};
-  expect_error(name, cuda::spmm(format, 1, spmm_args(dtype, 1, 8), nullptr));
+  expect_error(name, cuda::spmm(format, spmm_args(dtype, 1, 8), nullptr));
   expect_error(name, cuda::sddmm(format, 1, sddmm, nullptr));
   expect_error(name, cuda::extremum(format, 1, extremum_args(dtype, 8), nullptr));
 }
@@ -87,8 +88,8 @@ void check_shapes(DType dtype) {
   for (const int64_t rows : {1, 96, 1 << 20}) {
     for (const int64_t mean : {1, 14, 500}) {
       for (int64_t width = 1; width < 700; ++width) {
-        const Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds};
-        const int error = cuda::spmm(csr, rows * mean, spmm_args(dtype, rows, width), nullptr);
+        const Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds, 1, kBounds};
+        const int error = cuda::spmm(csr, spmm_args(dtype, rows, width, rows * mean), nullptr);
         expect_shape("spmm", rows, mean, width, error);
         expect_shape("extremum", rows, mean, width,
                      cuda::extremum(csr, rows * mean, extremum_args(dtype, width), nullptr));

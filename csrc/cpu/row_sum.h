@@ -21,7 +21,7 @@ PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, int64_t head, 
                                             int64_t col) {
   Accumulate<T> result = 1;
   if constexpr (kWeighted) {
-    const int64_t at = args.value ? edge_of(slot, position) * args.value_step + head * args.head_step : 0;
+    const int64_t at = args.value ? edge_of(slot, position) * args.heads + head : 0;
     if (args.value) result = widen(static_cast<const T*>(args.value)[at]);
     if (args.col_scale) result *= static_cast<const Accumulate<T>*>(args.col_scale)[col];
   }

@@ -5,7 +5,7 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Coo> {
-  static constexpr int kBlocks = 3, kWeightedBlocks = 2, kDotBlocks = 2;
+  static constexpr int kBlocks = 3, kWeightedBlocks = 2, kGroupBlocks = 2, kDotBlocks = 2;
 
   // Batches of kRow entries; inside a batch, runs of equal rows are found by comparing each lane with its neighbour.
   template <bool kWeighted, typename S>
@@ -19,7 +19,7 @@ struct Walker<Coo> {
     int32_t partial = a.head[place.item];
     for (int64_t base = begin; base < end; base += S::kRow) {
       const int count = end - base < S::kRow ? static_cast<int>(end - base) : S::kRow;
-      const auto entry = total.load_entry(a.col, a.slot, base + place.lane, end);
+      const auto entry = total.load_entry(a.col, base + place.lane, end);
       const int32_t row = place.lane < count ? a.row[base + place.lane] : -1;
       int32_t before = __shfl_up_sync(place.mask, row, 1, S::kRow);
       if (place.lane == 0) before = open;
@@ -50,7 +50,7 @@ struct Walker<Coo> {
   }
 };
 
-int spmm(const Coo& a, int64_t nnz, const SpmmArgs& args, void* stream) { return launch_spmm(a, nnz, args, stream); }
+int spmm(const Coo& a, const SpmmArgs& args, void* stream) { return launch_spmm(a, args, stream); }
 int sddmm(const Coo& a, int64_t nnz, const SddmmArgs& args, void* stream) { return launch_sddmm(a, nnz, args, stream); }
 
 }  // namespace pyg_sparse::cuda

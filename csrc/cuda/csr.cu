@@ -5,14 +5,14 @@ namespace pyg_sparse::cuda {
 
 template <>
 struct Walker<Csr> {
-  static constexpr int kBlocks = 4, kWeightedBlocks = 3, kDotBlocks = 3;
+  static constexpr int kBlocks = 4, kWeightedBlocks = 4, kGroupBlocks = 3, kDotBlocks = 3;
 
   template <bool kWeighted, typename S>
   __device__ static void sum(const Csr& a, const SpmmArgs& args, const Place<S>& place) {
     const Bounds run = bounds_of(a, place.item);
     const Target target = target_of(a, place.item);
     RowSum<kWeighted, S> total(args, place);
-    total.add_run(a.col, a.slot, run.begin, run.end);
+    total.add_run(a.col, run.begin, run.end);
     total.finish(target);
   }
 
@@ -22,6 +22,7 @@ struct Walker<Csr> {
     const int64_t r = is_part ? long_row_of(a, item) : a.long_rows + item - a.parts;
     const int64_t* bound = is_part ? a.part_ptr + item : a.rowptr + r;
     const int64_t row = a.row[r];
+    if constexpr (S::kWhole) return dot_row<S>(args, a.col, bound[0], bound[1], row);
     dot_entries<S, true>(args, a.col, a.slot, bound[0], bound[1], [=](int64_t) { return row; });
   }
 
@@ -36,7 +37,7 @@ struct Walker<Csr> {
   }
 };
 
-int spmm(const Csr& a, int64_t nnz, const SpmmArgs& args, void* stream) { return launch_spmm(a, nnz, args, stream); }
+int spmm(const Csr& a, const SpmmArgs& args, void* stream) { return launch_spmm(a, args, stream); }
 int sddmm(const Csr& a, int64_t nnz, const SddmmArgs& args, void* stream) { return launch_sddmm(a, nnz, args, stream); }
 
 }  // namespace pyg_sparse::cuda

@@ -6,11 +6,13 @@
 #include "overlap.cuh"
 #include "row_dot.cuh"
 #include "row_sum.cuh"
+#include "spmv.cuh"
 
 namespace pyg_sparse::cuda {
 
-// Walker<Format> is a format's whole device side: sum() and dot() process one work item. kBlocks, kWeightedBlocks
-// and kDotBlocks are how many of their blocks can be made to fit a multiprocessor without a spill.
+// Walker<Format> is a format's whole device side: sum() and dot() process one work item. kBlocks, kWeightedBlocks,
+// kGroupBlocks (for rows that share a warp) and kDotBlocks are how many of their blocks can be made to fit a
+// multiprocessor without a spill.
 template <typename Format>
 struct Walker;
 
@@ -19,7 +21,8 @@ constexpr int blocks_to_fit() {
   if (!kBudgeted) return 1;
   if (S::kFrame) return 3;
   if (S::kUnroll <= 2) return 5;
-  return kWeighted || S::kRow < kWarp ? Walker<Format>::kWeightedBlocks : Walker<Format>::kBlocks;
+  if (S::kRow < kWarp) return Walker<Format>::kGroupBlocks;
+  return kWeighted ? Walker<Format>::kWeightedBlocks : Walker<Format>::kBlocks;
 }
 
 template <typename Format, bool kWeighted, typename S>
@@ -32,6 +35,7 @@ __global__ __launch_bounds__(kBlock, (blocks_to_fit<Format, kWeighted, S>())) vo
 template <typename Format, typename S>
 constexpr int dot_blocks_to_fit() {
   if (!kBudgeted) return 1;
+  if (S::kWhole) return 4;
   return S::kRow < kWarp && S::kUnroll == 8 ? 2 : Walker<Format>::kDotBlocks;
 }
 
@@ -100,10 +104,12 @@ inline int feature_lanes(const Work& work, int64_t num_cols, int load_bytes) {
 }
 
 template <typename Format>
-int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream) {
+int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
   const bool weighted = args.value || args.col_scale;
-  const Work work{items(a), nnz, args.k / args.heads, args.heads};
+  const Work work{items(a), args.positions, args.k / args.heads, args.heads};
   if (work.items == 0 || args.k == 0) return cudaSuccess;
+  [[maybe_unused]] bool tiles = false;
+  if constexpr (requires { a.tile_ptr; }) tiles = in_tiles(a, args);
   return visit_dtype(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const auto run = [&](auto shape, const Grid& grid, unsigned blocks, int threads) {
@@ -111,6 +117,9 @@ int launch_spmm(const Format& a, int64_t nnz, const SpmmArgs& args, void* stream
       const auto kernel = weighted ? spmm_kernel<Format, true, S> : spmm_kernel<Format, false, S>;
       return launch_overlapped(kernel, blocks, threads, stream, a, args, grid);
     };
+    if constexpr (requires { a.tile_ptr; }) {
+      if (tiles) return launch_spmv<T>(a, args, stream);
+    }
     if constexpr (requires(int64_t item) { bounds_of(a, item); }) {
       if (const auto error = try_short<T>(a, work, args, stream)) return *error;
     }
@@ -157,6 +166,12 @@ int launch_sddmm(const Format& a, int64_t nnz, const SddmmArgs& args, void* stre
       const bool vectors =
           work.width % kVec == 0 && aligned(args.q, args.ldq * size, 16) && aligned(args.key, args.ldk * size, 16);
       const bool share = share_a_warp(work, 1, 8);
+      if constexpr (requires(int64_t item) { bounds_of(a, item); }) {
+        const bool whole = vectors && work.heads == 1 && work.width > 0 && !a.slot.edge && !are_short(work);
+        if (whole && work.width <= 2 * kVec) return launch(DotShape<T, kVec, kWarp, 2, true>{});
+        if (whole && work.width <= 4 * kVec) return launch(DotShape<T, kVec, kWarp, 4, true>{});
+        if (whole && work.width <= 8 * kVec) return launch(DotShape<T, kVec, kWarp, 8, true>{});
+      }
       if (vectors && work.width <= 2 * kVec) {
         return share ? launch(DotShape<T, kVec, 8, 2>{}) : launch(DotShape<T, kVec, kWarp, 2>{});
       }

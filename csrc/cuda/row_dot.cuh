@@ -7,12 +7,14 @@ namespace pyg_sparse::cuda {
 
 // kLanes lanes lie across the features of a pair of rows, as often as they fit into the kRow lanes of a group, and
 // each lane keeps the partial dot products of kUnroll entries, which are then summed over the lanes together.
-template <typename T_, int kVec_, int kRow_, int kLanes_>
+// With kWhole, a row's features fit the kLanes lanes, and there is one head: dot_row.
+template <typename T_, int kVec_, int kRow_, int kLanes_, bool kWhole_ = false>
 struct DotShape {
   using T = T_;
   static constexpr int kVec = kVec_, kRow = kRow_, kLanes = kLanes_;
-  // 8 of 8 features each would spill.
-  static constexpr int kMost = kVec < 8 ? 8 : 4;
+  static constexpr bool kWhole = kWhole_;
+  // 8 of 8 features each would spill, but in dot_row.
+  static constexpr int kMost = kVec < 8 || kWhole ? 8 : 4;
   static constexpr int kUnroll = kLanes < kMost ? kLanes : kMost;
   static constexpr int kNeighbours = kRow / kLanes;
   static constexpr int kBatch = kUnroll * kNeighbours;
@@ -34,6 +36,57 @@ __device__ A sum_across(unsigned mask, int lane, A (&value)[kCount]) {
 #pragma unroll
   for (int offset = kCount; offset < kLanes; offset *= 2) value[0] += __shfl_xor_sync(mask, value[0], offset);
   return value[0];
+}
+
+// The dot products of one row, written in stored order, if its features fit kLanes lanes. The features of the next
+// entries are on their way while those at hand are summed over the lanes.
+template <typename S>
+__device__ void dot_row(const SddmmArgs& args, const int32_t* col, int64_t begin, int64_t end, int64_t row) {
+  static_assert(S::kRow == kWarp && S::kBatch == kWarp, "a lane receives one of a batch's results");
+  using T = typename S::T;
+  using A = Accumulate<T>;
+  const int lane = threadIdx.x % kWarp, neighbour = lane / S::kLanes, feature = lane % S::kLanes;
+  const int k = feature * S::kVec;
+  const bool has_features = k < args.k;
+  const int first = has_features ? k : 0;  // the others' results are not used
+  const auto* key = reinterpret_cast<const char*>(static_cast<const T*>(args.key) + first);
+  const auto row_bytes = static_cast<uint32_t>(args.ldk * sizeof(T));
+  asm("" : "+l"(key));  // as in RowSum
+  const Vec<T, S::kVec> one = load<T, S::kVec>(static_cast<const T*>(args.q) + row * args.ldq + first);
+  const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
+  int64_t at = begin + lane;
+  int left = static_cast<int>(end - begin) - lane;
+  int32_t own = left > 0 ? col[at] : 0;
+  Vec<T, S::kVec> other[S::kUnroll];
+  const auto load_rows = [&] {
+#pragma unroll
+    for (int u = 0; u < S::kUnroll; ++u) {
+      // In place of an entry that is not there, another row is loaded, and nothing is made of it.
+      const int32_t c = __shfl_sync(~0u, own, u * S::kNeighbours + neighbour);
+      const char* source = key + static_cast<uint64_t>(static_cast<uint32_t>(c)) * row_bytes;
+      other[u] = load<T, S::kVec>(reinterpret_cast<const T*>(source));
+    }
+  };
+  // From this lane's entry to the one whose total it receives.
+  const int shift = (feature % S::kUnroll) * S::kNeighbours + neighbour - lane;
+  load_rows();
+  int32_t next = left > kWarp ? col[at + kWarp] : 0;
+  for (; left + lane > 0; left -= kWarp, at += kWarp) {
+    A dot[S::kUnroll] = {};
+#pragma unroll
+    for (int u = 0; u < S::kUnroll; ++u) {
+#pragma unroll
+      for (int v = 0; v < S::kVec; ++v) dot[u] += one[v] * other[u][v];
+      if (!has_features) dot[u] = 0;
+    }
+    own = next;
+    load_rows();
+    next = left > 2 * kWarp ? col[at + 2 * kWarp] : 0;
+    A total = row_scale * sum_across<S::kLanes>(~0u, lane, dot);
+    if (left <= shift) continue;
+    if (args.col_scale) total *= static_cast<const A*>(args.col_scale)[col[at + shift]];
+    static_cast<T*>(args.out)[at + shift] = narrow<T>(total);
+  }
 }
 
 // RowOf: row_of(position) is an entry's row. kOneRow: they all have the same.

@@ -39,17 +39,8 @@ class RowSum {
     asm("" : "+l"(x_));
   }
 
-  __device__ Entry<T> load_entry(const int32_t* col, const SlotMap& slot, int64_t position, int64_t end) const {
-    Entry<T> entry{-1, A(0)};
-    if (position < end) entry.col = col[position];
-    if constexpr (kWeighted) {
-      if (entry.col >= 0) {
-        const int64_t at = args_.value ? edge_of(slot, position) * args_.value_step + place_.head * args_.head_step : 0;
-        entry.weight = args_.value ? widen(static_cast<const T*>(args_.value)[at]) : A(1);
-        if (args_.col_scale) entry.weight *= static_cast<const A*>(args_.col_scale)[entry.col];
-      }
-    }
-    return entry;
+  __device__ Entry<T> load_entry(const int32_t* col, int64_t position, int64_t end) const {
+    return with_weight(position < end ? col[position] : -1, position);
   }
 
   // Adds the entries held by lanes first .. last - 1 of the group, none of which is padding if all_there.
@@ -59,16 +50,17 @@ class RowSum {
     for (; first < last; first += pass) add_pass<false>(entry, first, last);
   }
 
-  // Adds the entries begin .. end.
-  __device__ void add_run(const int32_t* col, const SlotMap& slot, int64_t begin, int64_t end) {
-    if (kWeighted) wait();
-    Entry<T> next = load_entry(col, slot, begin + place_.lane, end);
-    if (!kWeighted) wait();
-    for (int64_t base = begin; base < end; base += place_.batch) {
-      const Entry<T> entry = next;  // the following entries load while these are summed
-      next = load_entry(col, slot, base + place_.batch + place_.lane, end);
-      const int64_t left = end - base;
-      const int count = left < place_.batch ? static_cast<int>(left) : place_.batch;
+  // Adds the entries begin .. end, fewer than 2^31.
+  __device__ void add_run(const int32_t* col, int64_t begin, int64_t end) {
+    int64_t at = begin + place_.lane;
+    int left = static_cast<int>(end - begin);
+    int32_t next = place_.lane < left ? col[at] : -1;
+    wait();
+    for (; left > 0; left -= place_.batch) {
+      const Entry<T> entry = with_weight(next, at);
+      at += place_.batch;
+      next = place_.lane + place_.batch < left ? col[at] : -1;  // while these entries are summed
+      const int count = min(left, place_.batch);
       add(entry, 0, count, __all_sync(place_.mask, place_.lane >= count || entry.col >= 0));
     }
   }
@@ -89,6 +81,18 @@ class RowSum {
   }
 
  private:
+  __device__ Entry<T> with_weight(int32_t col, int64_t position) const {
+    Entry<T> entry{col, A(0)};
+    if constexpr (kWeighted) {
+      if (col >= 0) {
+        const auto* value = static_cast<const T*>(args_.value);
+        entry.weight = value ? widen(value[place_.head * args_.positions + position]) : A(1);
+        if (args_.col_scale) entry.weight *= static_cast<const A*>(args_.col_scale)[col];
+      }
+    }
+    return entry;
+  }
+
   __device__ void wait() {
     if constexpr (S::kFrame) {
       wait_for_stream(frame_.base);
@@ -101,13 +105,11 @@ class RowSum {
   template <bool kFull>
   __device__ void add_pass(const Entry<T>& entry, int first, int last) {
     Vec<T, S::kVec> value[S::kUnroll];
-    A weight[S::kUnroll];
     int phase[S::kUnroll];
 #pragma unroll
     for (int u = 0; u < S::kUnroll; ++u) {
       const int from = first + u * place_.neighbours + place_.loaded_neighbour();
       const int32_t col = __shfl_sync(place_.mask, entry.col, from, S::kRow);
-      weight[u] = kWeighted ? __shfl_sync(place_.mask, entry.weight, from, S::kRow) : A(1);
       const bool valid = kFull || (from < last && col >= 0);
       if constexpr (S::kFrame) {
         const uint32_t element = frame_.element(static_cast<uint32_t>(col), static_cast<uint32_t>(args_.ldx));
@@ -117,14 +119,22 @@ class RowSum {
         const char* source = x_ + static_cast<uint64_t>(static_cast<uint32_t>(col)) * row_bytes_;
         value[u] = valid ? load<T, S::kVec>(reinterpret_cast<const T*>(source)) : Vec<T, S::kVec>{};
       }
-      // An invalid entry adds 0 * 0: its weight may be another run's NaN.
-      if (kWeighted && !valid) weight[u] = 0;
     }
+    // Weights come by shuffle only now: they would hold registers while the loads are on their way.
+    const auto weight_of = [&](int u) {
+      if constexpr (!kWeighted) return A(1);
+      const int from = first + u * place_.neighbours + place_.loaded_neighbour();
+      const A weight = __shfl_sync(place_.mask, entry.weight, from, S::kRow);
+      return kFull || from < last ? weight : A(0);  // what is not there adds 0 * 0, not 0 times another's NaN
+    };
     if constexpr (S::kFrame) {
+      A weight[S::kUnroll];
+#pragma unroll
+      for (int u = 0; u < S::kUnroll; ++u) weight[u] = weight_of(u);
       add_by_phase(value, weight, phase);
     } else {
 #pragma unroll
-      for (int u = 0; u < S::kUnroll; ++u) add_row(value[u], weight[u]);
+      for (int u = 0; u < S::kUnroll; ++u) add_row(value[u], weight_of(u));
     }
   }
 

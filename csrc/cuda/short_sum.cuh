@@ -100,15 +100,12 @@ class ShortSum {
       const int64_t p = begin + u * neighbours_ + neighbour_;
       col_[u] = p < end ? a_.col[p] : -1;
       if constexpr (kWeighted) {
-        weight_[u] = 0;
-        if (col_[u] >= 0) {
-          weight_[u] = 1;
-          if (args_.value) {
-            const int64_t at = edge_of(a_.slot, p) * args_.value_step + head_ * args_.head_step;
-            weight_[u] = widen(static_cast<const T*>(args_.value)[at]);
-          }
-          if (args_.col_scale) weight_[u] *= static_cast<const A*>(args_.col_scale)[col_[u]];
+        // A value is loaded for padding, too: to know better, the lane would have to wait for the column.
+        weight_[u] = 1;
+        if (args_.value && p < end) {
+          weight_[u] = widen(static_cast<const T*>(args_.value)[head_ * args_.positions + p]);
         }
+        if (args_.col_scale && col_[u] >= 0) weight_[u] *= static_cast<const A*>(args_.col_scale)[col_[u]];
       }
     }
   }
@@ -125,7 +122,7 @@ class ShortSum {
         const T* part = reinterpret_cast<const T*>(source) + (j < parts_ ? feature_of(j) : 0);
         value[u][j] = col_[u] >= 0 ? load<T, S::kVec>(part) : Vec<T, S::kVec>{};
       }
-      weight[u] = kWeighted ? weight_[u] : A(1);
+      weight[u] = kWeighted ? (col_[u] >= 0 ? weight_[u] : A(0)) : A(1);  // padding adds 0 * 0
     }
     load_entries(begin, end);
 #pragma unroll

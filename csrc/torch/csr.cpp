@@ -7,12 +7,13 @@ namespace {
 
 struct CsrBinding {
   static constexpr const char* kName = "csr";
-  enum { kRowptr, kRow, kCol, kSlot, kPartPtr, kSharedPtr, kCount };
+  enum { kRowptr, kRow, kCol, kSlot, kPartPtr, kSharedPtr, kTilePtr, kCount };
 
   static Csr view(const std::vector<Tensor>& layout) {
     const LayoutReader in(kName, layout, kCount);
-    return {in.size(kRow),         in.int64(kRowptr),  in.int32(kRow),          in.int32(kCol),      in.slots(kSlot),
-            in.size(kPartPtr) - 1, in.int64(kPartPtr), in.size(kSharedPtr) - 1, in.int64(kSharedPtr)};
+    return {in.size(kRow),        in.int64(kRowptr),     in.int32(kRow),     in.int32(kCol),
+            in.slots(kSlot),      in.size(kPartPtr) - 1, in.int64(kPartPtr), in.size(kSharedPtr) - 1,
+            in.int64(kSharedPtr), in.size(kTilePtr) - 1, in.int64(kTilePtr)};
   }
 };
 

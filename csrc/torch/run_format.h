@@ -35,28 +35,28 @@ void for_item_ranges(const View& a, int64_t k, const Body& body) {
 
 #ifdef PYG_SPARSE_CUDA
 template <typename View>
-void run_spmm_on_cuda(View a, int64_t positions, SpmmArgs args, const Tensor& out) {
+void run_spmm_on_cuda(const View& a, SpmmArgs args, const Tensor& out) {
   const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
   void* stream = current_stream(out.get_device_index());
   std::optional<Tensor> ordered;
-  if (args.value && positions > 0 && worth_gathering(args)) {
-    ordered = torch::stable::new_empty(out, {args.heads, positions});
-    const GatherArgs order{args.dtype, positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
+  if (args.value && args.positions > 0) {
+    ordered = torch::stable::new_empty(out, {args.heads, args.positions});
+    const GatherArgs order{args.dtype, args.positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
     check_cuda(cuda::gather_values(order, stream), "spmm (order of values)");
-    a.slot.edge = nullptr;
     args.value = order.to;
-    args.value_step = 1;
-    args.head_step = positions;
   }
-  check_cuda(cuda::spmm(a, positions, args, stream), "spmm");
+  check_cuda(cuda::spmm(a, args, stream), "spmm");
+  if constexpr (requires { a.tile_ptr; }) {
+    if (in_tiles(a, args)) return;
+  }
   check_cuda(cuda::combine(shared_rows(a), args, stream), "spmm (combine)");
 }
 #endif
 
 template <typename View>
-void run_spmm(const View& a, [[maybe_unused]] int64_t positions, const SpmmArgs& args, const Tensor& out) {
+void run_spmm(const View& a, const SpmmArgs& args, const Tensor& out) {
 #ifdef PYG_SPARSE_CUDA
-  if (out.is_cuda()) return run_spmm_on_cuda(a, positions, args, out);
+  if (out.is_cuda()) return run_spmm_on_cuda(a, args, out);
 #endif
   const SharedRows shared = shared_rows(a);
   for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, args, first, last); });
@@ -117,7 +117,7 @@ bool register_binding() {
                           [](const std::vector<Tensor>& layout) { return layout[Binding::kCol].numel(); },
                           [](const std::vector<Tensor>& layout) { return layout[Binding::kSlot].numel() > 0; },
                           [](const std::vector<Tensor>& layout, const SpmmArgs& args, const Tensor& out) {
-                            run_spmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);
+                            run_spmm(Binding::view(layout), args, out);
                           },
                           [](const std::vector<Tensor>& layout, const SddmmArgs& args, const Tensor& out) {
                             run_sddmm(Binding::view(layout), layout[Binding::kCol].numel(), args, out);

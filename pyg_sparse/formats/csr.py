@@ -13,6 +13,10 @@ from pyg_sparse.formats.base import FormatSpec, SparseMatrix
 from pyg_sparse.formats.checks import each_once, is_index, is_pointer, positive, require
 from pyg_sparse.formats.rows import Rows, permute
 
+# Rows and entries of a tile. The kernel has room for the entries of two of the largest (csrc/include/pyg_sparse/csr.h).
+_LARGEST_TILE, _SMALLEST_TILE = 1 << 10, 1 << 7
+_TILES = 1 << 10  # as long as they are not too small, as many as keep a device busy
+
 
 @dataclass(frozen=True)
 class Csr(FormatSpec):
@@ -45,14 +49,18 @@ class CsrMatrix(SparseMatrix):
         col, slot: ``[nnz]``.
         part_ptr: int64 ``[parts + 1]``, where the parts of the long rows start.
         shared_ptr: int64 ``[long rows + 1]``, the parts of each long row.
+        tile_ptr: int64 ``[tiles + 1]``, tiles of rows for products with one feature: of 128 to 1024 rows and entries
+            together, at most 2048 entries if there are several rows. ``[1]`` where such products take the same kernels
+            as others.
     """
 
     name: ClassVar[str] = "csr"
-    layout_names: ClassVar[tuple[str, ...]] = ("rowptr", "row", "col", "slot", "part_ptr", "shared_ptr")
+    layout_names: ClassVar[tuple[str, ...]] = ("rowptr", "row", "col", "slot", "part_ptr", "shared_ptr", "tile_ptr")
     rowptr: Tensor
     row: Tensor
     part_ptr: Tensor
     shared_ptr: Tensor
+    tile_ptr: Tensor
 
     @classmethod
     def from_csr(cls, rows: Rows, spec: Csr) -> CsrMatrix:
@@ -80,6 +88,7 @@ class CsrMatrix(SparseMatrix):
             row=rows.row,
             part_ptr=torch.cat([start, rows.rowptr[len(long) : len(long) + 1]]),
             shared_ptr=shared_ptr,
+            tile_ptr=_tiles(rows),
         )
 
     def check_structure(self) -> None:
@@ -91,10 +100,37 @@ class CsrMatrix(SparseMatrix):
         require(long_rows <= self.num_rows, "shared_ptr's length")
         require(is_pointer(self.part_ptr, int(self.rowptr[long_rows])), "part_ptr")
         require(self.part_ptr.numel() == self.num_partials + 1, "part_ptr's length")
+        require(is_pointer(self.tile_ptr, self.num_rows if self.tile_ptr.numel() > 1 else 0), "tile_ptr")
+        in_tile, entries = self.tile_ptr.diff(), self.rowptr[self.tile_ptr].diff()
+        require(not bool(((in_tile == 0) | ((in_tile > 1) & (entries > 2 * _LARGEST_TILE))).any()), "tile_ptr's tiles")
 
     def stored_entries(self) -> tuple[Tensor, Tensor, Tensor]:
         row = torch.repeat_interleave(self.row.long(), self.rowptr.diff(), output_size=self.nnz)
         return row, self.col.long(), torch.arange(self.nnz, device=self.device)
+
+
+def _tiles(rows: Rows) -> Tensor:
+    """Where tiles of rows start; none where a warp or a group of lanes a row was measured to be faster."""
+    length = rows.lengths()
+    if not _worth_tiles(rows, length):
+        return rows.rowptr.new_zeros(1)
+    index = torch.arange(rows.num_rows, device=length.device)
+    cost = rows.rowptr[:-1] + index  # of all rows before
+    total = rows.nnz + rows.num_rows
+    tile = min(max(1 << (total // _TILES).bit_length(), _SMALLEST_TILE), _LARGEST_TILE)
+    steps = torch.arange(0, total, tile, device=length.device)
+    alone = (length > tile).nonzero().flatten()
+    ends = index.new_tensor([0, rows.num_rows])
+    return torch.unique(torch.cat([torch.searchsorted(cost, steps), alone, alone + 1, ends]))
+
+
+def _worth_tiles(rows: Rows, length: Tensor) -> bool:
+    """Measured on an H200 (docs/kernel-notes.md)."""
+    if rows.nnz == 0 or int(length.max()) > 4096 + rows.nnz // 256:  # all would wait for the block of such a row
+        return False
+    mean = rows.nnz / rows.num_rows
+    few_columns = rows.num_cols <= 1 << 15  # x fits the nearest cache beside the products
+    return rows.nnz < 1 << 25 and (mean < 256 or few_columns) and (mean >= 8 or rows.nnz < 1 << 23)
 
 
 def _default_split(rows: Rows) -> int:

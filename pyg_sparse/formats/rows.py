@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 INT32_MAX = 2**31 - 1
+_SORTED_AT_ONCE = 2**29
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,33 @@ def sort_by_key(key: Tensor, num_keys: int) -> tuple[Tensor, Tensor]:
     return torch.ops.pyg_sparse.sort_by_key(key, num_keys)
 
 
+def _sorted(row: Tensor, col: Tensor, length: Tensor, num_cols: int) -> Tensor:
+    """int64 ``[E]``: edges on CUDA by row and then by column. ``length``: of each row."""
+    if row.numel() <= _SORTED_AT_ONCE:
+        return torch.sort(row.long().mul_(num_cols).add_(col), stable=True).indices
+    # torch sorts fewer than 2^31 elements; several rows at a time, in the memory of so many edges.
+    end = length.cumsum(0)
+    order = torch.empty(row.numel(), dtype=torch.long, device=row.device)
+    first_row = done = 0
+    while done < row.numel():
+        last_row = max(int(torch.searchsorted(end, done + _SORTED_AT_ONCE, right=True)), first_row + 1)
+        edge = true_indices(lambda part: (row[part] >= first_row) & (row[part] < last_row), row.numel())  # noqa: B023
+        key = row[edge].long().mul_(num_cols).add_(col[edge])
+        order[done : done + edge.numel()] = edge[torch.sort(key, stable=True).indices]
+        done += edge.numel()
+        first_row = last_row
+    return order
+
+
+def true_indices(condition: Callable[[slice], Tensor], size: int) -> Tensor:
+    """int64: where a condition holds, asked for slices of ``range(size)`` that ``nonzero`` can take."""
+    parts = [
+        condition(slice(start, start + _SORTED_AT_ONCE)).nonzero().flatten().add_(start)
+        for start in range(0, max(size, 1), _SORTED_AT_ONCE)
+    ]
+    return torch.cat(parts)
+
+
 def by_degree(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Nodes by descending degree, and how often each node occurs in ``index``."""
     degree = torch.bincount(index, minlength=size)
@@ -95,8 +124,7 @@ def rows_from_edges(row: Tensor, col: Tensor, num_rows: int, num_cols: int, *, k
     col_order = _by_phase(by_degree(col, num_cols)[0])
     row_rank, col_rank = rank(row_order)[row], rank(col_order)[col]
     if row.is_cuda:
-        key = row_rank.long().mul_(num_cols).add_(col_rank)
-        order = torch.sort(key, stable=True).indices
+        order = _sorted(row_rank, col_rank, length[row_order], num_cols)
     else:
         _, by_col = sort_by_key(col_rank, num_cols)
         _, by_row = sort_by_key(row_rank.index_select(0, by_col), num_rows)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pyg_sparse.formats import Coo, Csr, FormatSpec, Hyb, HybMatrix, Rows, rows_from_edges
-from tests.conftest import Graph
+from tests.conftest import FAMILIES, Graph
 
 
 def rows_of(graph: Graph, device: str = "cpu", keep_slots: bool = True) -> Rows:
@@ -128,3 +128,64 @@ def test_hyb_default_k_is_the_mean_degree(mean: int, k: int) -> None:
 def test_bad_parameters(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("graph", FAMILIES.values(), ids=FAMILIES)
+def test_csr_tiles_cover_all_rows(graph: Graph) -> None:
+    matrix = Csr().build(rows_of(graph))
+    starts = matrix.tile_ptr.tolist()
+    assert starts[0] == 0
+    assert starts[-1] == (matrix.num_rows if matrix.nnz else 0)
+    assert starts == sorted(set(starts))
+
+
+def test_csr_tiles_are_of_similar_cost() -> None:
+    lengths = torch.cat([torch.tensor([4000, 1500, 1024]), torch.full((400_000,), 3), torch.zeros(5000)]).long()
+    dst = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+    matrix = Csr().build(rows_from_edges(dst, dst % 7, len(lengths), 7, keep_slots=False))
+    rows = matrix.tile_ptr.diff()
+    entries = matrix.rowptr[matrix.tile_ptr].diff()
+    assert rows[:2].tolist() == [1, 1]  # those of more than 1024 entries
+    assert entries[:2].tolist() == [4000, 1500]
+    assert int(entries[2:].max()) <= 2048
+    assert int((rows + entries)[4:-1].min()) >= 1024 - 3
+    assert int(rows.max()) <= 1024  # rows without entries, too
+    matrix.check()
+
+
+def test_csr_tiles_of_few_rows_are_small() -> None:
+    dst = torch.arange(3000).repeat_interleave(2)
+    matrix = Csr().build(rows_from_edges(dst, dst, 3000, 3000, keep_slots=False))
+    assert int((matrix.tile_ptr.diff() + matrix.rowptr[matrix.tile_ptr].diff()).max()) <= 130
+
+
+@pytest.mark.parametrize(
+    ("lengths", "tiles"),
+    [
+        ([4096], True),
+        ([4200], False),  # all would wait for its block
+        ([4200, *[100] * 300], True),
+        ([2] * 2**22, False),
+        ([16] * 2**19, True),
+    ],
+)
+def test_csr_has_tiles_where_they_pay(lengths: list[int], tiles: bool) -> None:
+    dst = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+    matrix = Csr().build(rows_from_edges(dst, dst, len(lengths), len(lengths), keep_slots=False))
+    assert (matrix.tile_ptr.numel() > 1) == tiles
+    matrix.check()
+
+
+@pytest.mark.parametrize("wrong", [[0, 1, 1, 4], [0, 3], [0, 4, 2], [1, 4], []])
+def test_csr_check_refuses_wrong_tiles(wrong: list[int]) -> None:
+    dst = torch.tensor([0, 1, 2, 3])
+    matrix = Csr().build(rows_from_edges(dst, dst, 4, 4, keep_slots=False))
+    with pytest.raises(ValueError, match="tile_ptr"):
+        dataclasses.replace(matrix, tile_ptr=torch.tensor(wrong, dtype=torch.long)).check()
+
+
+def test_csr_check_refuses_tiles_of_too_many_entries() -> None:
+    dst = torch.arange(2).repeat_interleave(2000)
+    matrix = Csr().build(rows_from_edges(dst, dst, 2, 2, keep_slots=False))
+    with pytest.raises(ValueError, match="tile_ptr"):
+        dataclasses.replace(matrix, tile_ptr=torch.tensor([0, 2])).check()

@@ -27,7 +27,7 @@ void sddmm(const Coo& a, const SddmmArgs& args, int64_t first_item, int64_t last
 }  // namespace cpu
 
 namespace cuda {
-int spmm(const Coo& a, int64_t nnz, const SpmmArgs& args, void* stream);
+int spmm(const Coo& a, const SpmmArgs& args, void* stream);
 int sddmm(const Coo& a, int64_t nnz, const SddmmArgs& args, void* stream);
 }  // namespace cuda
 

@@ -15,7 +15,12 @@ struct Csr {
   const int64_t* part_ptr;    // [parts + 1]
   int64_t long_rows;          // rows 0 .. long_rows - 1 are cut into parts
   const int64_t* shared_ptr;  // [long_rows + 1]
+  int64_t tiles;
+  const int64_t* tile_ptr;  // [tiles + 1], rows; without tiles, spmm with one feature has no kernel of its own
 };
+
+// Most entries in a tile of several rows (pyg_sparse/formats/csr.py).
+constexpr int kTileEntries = 2048;
 
 // A work item is a part of a long row or a whole short row.
 inline int64_t items(const Csr& a) { return a.parts + a.rows - a.long_rows; }
@@ -23,6 +28,8 @@ inline int64_t entries_before(const Csr& a, int64_t item) {
   return item < a.parts ? a.part_ptr[item] : a.rowptr[a.long_rows + item - a.parts];
 }
 inline SharedRows shared_rows(const Csr& a) { return {a.long_rows, a.row, a.shared_ptr}; }
+// Whether spmm on CUDA sums whole rows in tiles, and leaves no partials.
+inline bool in_tiles(const Csr& a, const SpmmArgs& args) { return args.k == 1 && a.tiles > 0; }
 inline RowRuns row_runs(const Csr& a) { return {a.rows, a.rowptr}; }
 
 namespace cpu {
@@ -31,7 +38,7 @@ void sddmm(const Csr& a, const SddmmArgs& args, int64_t first_item, int64_t last
 }  // namespace cpu
 
 namespace cuda {
-int spmm(const Csr& a, int64_t nnz, const SpmmArgs& args, void* stream);
+int spmm(const Csr& a, const SpmmArgs& args, void* stream);
 int sddmm(const Csr& a, int64_t nnz, const SddmmArgs& args, void* stream);
 }  // namespace cuda
 

@@ -50,7 +50,7 @@ void sddmm(const Hyb& a, const SddmmArgs& args, int64_t first_item, int64_t last
 }  // namespace cpu
 
 namespace cuda {
-int spmm(const Hyb& a, int64_t nnz, const SpmmArgs& args, void* stream);
+int spmm(const Hyb& a, const SpmmArgs& args, void* stream);
 int sddmm(const Hyb& a, int64_t nnz, const SddmmArgs& args, void* stream);
 }  // namespace cuda
 

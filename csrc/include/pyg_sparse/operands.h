@@ -30,8 +30,8 @@ struct SharedRows {
 // out[i] = relu(row_scale[i] * sum_e value[e] * col_scale[col] * x[col] + self_scale[i] * self[i] + bias)
 // Dense matrices are row-major with unit stride inside a row. Null pointers mean "absent".
 // value has x's dtype; scales, bias and partial have Accumulate<dtype>.
-// The k features are heads blocks of equal width, each with its own value for an edge:
-// value[edge * value_step + head * head_step].
+// The k features are heads blocks of equal width, each with its own value for an edge: on the CPU value[edge, head], in
+// the caller's order of edges; on CUDA value[head, position], which gather_values has brought into the format's.
 struct SpmmArgs {
   DType dtype;
   int64_t k;
@@ -43,8 +43,7 @@ struct SpmmArgs {
   int64_t ldself;
   void* out;
   const void* value = nullptr;
-  int64_t value_step = 1;
-  int64_t head_step = 1;
+  int64_t positions = 0;  // of the format
   const void* row_scale = nullptr;
   const void* col_scale = nullptr;
   const void* self_scale = nullptr;

@@ -5,8 +5,8 @@
 
 namespace pyg_sparse {
 
-// to[head, p] = from[slot[p], head]: a product that reads values several times then reads them in sequence. In padding
-// slot is 0, and so to is never uninitialized.
+// to[head, p] = from[slot[p], head]: products then read values in sequence, as often as they cut K into slices. In
+// padding slot is 0, and so to is never uninitialized.
 struct GatherArgs {
   DType dtype;
   int64_t positions;
@@ -24,13 +24,6 @@ struct ScatterArgs {
   const void* from;
   void* to;
 };
-
-// Whether spmm on CUDA reads a value more than once, or with a stride.
-inline bool worth_gathering(const SpmmArgs& args) {
-  constexpr int64_t kSliceBytes = 256;  // K is cut into slices of that at least
-  const int64_t element_size = args.dtype == DType::kFloat64 ? 8 : args.dtype == DType::kFloat32 ? 4 : 2;
-  return args.heads > 1 || args.k * element_size > kSliceBytes;
-}
 
 // Whether sddmm on CUDA writes a row's results in sequence first: rows long enough for a block of threads each.
 inline bool worth_scattering(const SddmmArgs& args, const RowRuns& runs, int64_t positions) {
