@@ -27,13 +27,13 @@ _ROWS_A_CORE, _CORES = 48, 128
 _L2_BYTES = 40 << 20
 _SLICE_BYTES, _SHORT_ROW_SLICE_BYTES = 128, 512
 _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
-# What another order must be predicted to take, relative to that by degree, to be chosen. Where rows share a warp, less
-# can be foreseen.
-_WORTHWHILE, _WORTHWHILE_FOR_SHORT_ROWS = 0.998, 0.97
+# What another order must be predicted to take, relative to that by degree, to be chosen. Where rows share a warp, or
+# where they are few, less can be foreseen.
+_WORTHWHILE, _CLEARLY_WORTHWHILE = 0.998, 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
 _WINDOW = 1 << 12  # rows that keep their place among the others if the given order is kept
 
-_MIN_ROWS_GIVEN = 16 * _ROWS_A_CORE * _CORES  # with fewer, the device waits for long rows that start late
+_MANY_ROWS = 16 * _ROWS_A_CORE * _CORES  # with fewer, the device waits for long rows that start late
 _MIN_ENTRIES = 1 << 18  # below, x is in the nearest cache anyway
 _MAX_ENTRIES = 1 << 30  # beyond, arranging needs more memory than a plan should
 
@@ -134,9 +134,9 @@ def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEE
     least = float("inf")
     if wanted == "auto":
         costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
-        short = rows.nnz < _LONG_ROW * rows.num_rows
-        least = costs["degree"] * (_WORTHWHILE_FOR_SHORT_ROWS if short else _WORTHWHILE)
-        if rows.num_rows >= _MIN_ROWS_GIVEN:
+        many, long = rows.num_rows >= _MANY_ROWS, rows.nnz >= _LONG_ROW * rows.num_rows
+        least = costs["degree"] * (_WORTHWHILE if many and long else _CLEARLY_WORTHWHILE)
+        if many:
             given = given_order(rows)
             costs["given"] = predicted_cost(rows, given.row)
             if costs["given"] < least:

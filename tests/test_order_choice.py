@@ -24,7 +24,7 @@ def strong() -> tuple[Graph, Tensor]:
 def eager_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     """ "auto" predicts for every graph, on the CPU too."""
     monkeypatch.setattr(order_module, "_worth_trying", lambda rows: True)
-    monkeypatch.setattr(order_module, "_MIN_ROWS_GIVEN", 0)
+    monkeypatch.setattr(order_module, "_MANY_ROWS", 0)
 
 
 # The prediction
@@ -129,7 +129,7 @@ def test_auto_keeps_an_order_that_is_good_already(sizes: tuple[int, int], monkey
 @pytest.mark.usefixtures("eager_auto")
 def test_the_given_order_is_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     for least, compared in ((1000, True), (1001, False)):
-        monkeypatch.setattr(order_module, "_MIN_ROWS_GIVEN", least)
+        monkeypatch.setattr(order_module, "_MANY_ROWS", least)
         assert ("given" in choose_order(*both_sides(uniform(1000, 5000))).costs) == compared
 
 

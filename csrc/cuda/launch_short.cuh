@@ -99,7 +99,8 @@ std::optional<int> try_short(const Format& a, const Work& work, const SpmmArgs& 
   constexpr int64_t kShort = 32, kMedium = 64, kNarrowBytes = 192;
   const bool vectors = in_vectors<T>(args, work.width, kFull);
   const bool narrow = work.width * static_cast<int64_t>(sizeof(T)) <= kNarrowBytes;
-  const bool to_medium = vectors ? narrow : sizeof(T) == 2;
+  const bool in_frames = sizeof(T) == 4 && work.width >= 2 * kFull;
+  const bool to_medium = vectors ? narrow : !in_frames;
   const int64_t longest = to_medium ? kMedium : kShort;
   if (work.nnz >= longest * work.items || work.items >= int64_t{1} << 31) return {};
   if (vectors) return launch_short<T, kFull, 1>(a, work, args, stream);

@@ -15,7 +15,7 @@ from pyg_sparse.formats.rows import Rows, permute
 
 # Rows and entries of a tile. The kernel has room for the entries of two of the largest (csrc/include/pyg_sparse/csr.h).
 _LARGEST_TILE, _SMALLEST_TILE = 1 << 10, 1 << 7
-_TILES = 1 << 10  # as long as they are not too small, as many as keep a device busy
+_TILES = 1 << 8  # as long as they are not too small, as many as keep a device busy
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class CsrMatrix(SparseMatrix):
             row=rows.row,
             part_ptr=torch.cat([start, rows.rowptr[len(long) : len(long) + 1]]),
             shared_ptr=shared_ptr,
-            tile_ptr=_tiles(rows),
+            tile_ptr=_tiles(rows, split),
         )
 
     def check_structure(self) -> None:
@@ -109,10 +109,10 @@ class CsrMatrix(SparseMatrix):
         return row, self.col.long(), torch.arange(self.nnz, device=self.device)
 
 
-def _tiles(rows: Rows) -> Tensor:
-    """Where tiles of rows start; none where a warp or a group of lanes a row was measured to be faster."""
+def _tiles(rows: Rows, split: int) -> Tensor:
+    """Where tiles of rows start; none where a warp or a group of lanes a row is faster."""
     length = rows.lengths()
-    if not _worth_tiles(rows, length):
+    if not _worth_tiles(rows, length, split):
         return rows.rowptr.new_zeros(1)
     index = torch.arange(rows.num_rows, device=length.device)
     cost = rows.rowptr[:-1] + index  # of all rows before
@@ -124,13 +124,20 @@ def _tiles(rows: Rows) -> Tensor:
     return torch.unique(torch.cat([torch.searchsorted(cost, steps), alone, alone + 1, ends]))
 
 
-def _worth_tiles(rows: Rows, length: Tensor) -> bool:
-    """Measured on an H200 (docs/kernel-notes.md)."""
-    if rows.nnz == 0 or int(length.max()) > 4096 + rows.nnz // 256:  # all would wait for the block of such a row
+def _worth_tiles(rows: Rows, length: Tensor, split: int) -> bool:
+    """As measured on an H200 (docs/kernel-notes.md)."""
+    if rows.nnz == 0 or rows.nnz >= 1 << 25:
         return False
-    mean = rows.nnz / rows.num_rows
-    few_columns = rows.num_cols <= 1 << 15  # x fits the nearest cache beside the products
-    return rows.nnz < 1 << 25 and (mean < 256 or few_columns) and (mean >= 8 or rows.nnz < 1 << 23)
+    longest, mean = int(length.max()), rows.nnz / rows.num_rows
+    if longest > 4096 + rows.nnz // 256:  # all would wait for the block of such a row
+        return False
+    if mean >= 256 and rows.num_cols > 1 << 15:  # x would not fit the nearest cache beside the products
+        return False
+    if mean < 8 and rows.nnz >= 1 << 23:
+        return False
+    # The length of an entry's row, on average, in mean lengths: 1 if all are equal.
+    skew = float(length.double().square().sum()) / (rows.nnz * mean)
+    return longest > split or skew >= 1.5 or mean >= 128
 
 
 def _default_split(rows: Rows) -> int:
