@@ -176,7 +176,7 @@ def test_enough_short_rows_to_share_warps(spec: FormatSpec, dtype: torch.dtype) 
         assert relative_error(pyg_sparse.sddmm(plan, q, x), dots) < 8 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("edges", ["by source", "by target", "otherwise"])
 def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
     # Of sorted edges, a row's values are moved in sequence. One row is too long for that, and one has no entries.
@@ -192,21 +192,67 @@ def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
         edge_index = edge_index[:, edge_index[int(edges == "by target")].argsort(stable=True)]
     plan = pyg_sparse.plan(edge_index, 2000)
     assert plan.edges == edges
-    x, q = (random(2000, 24).to(dtype).requires_grad_() for _ in range(2))
     weight = random(edge_index.size(1)).to(dtype).requires_grad_()
     src, dst = edge_index
-    message = x[src].double() * weight[:, None].double()
-    expected = torch.zeros(2000, 24, device="cuda", dtype=torch.float64).index_add(0, dst, message)
-    dots = (q[dst].double() * x[src].double()).sum(1)
-    for inputs, result, reference in (
-        ((x, weight), pyg_sparse.spmm(plan, x, weight), expected),
-        ((q, x), pyg_sparse.sddmm(plan, q, x), dots),
-    ):
-        grad = random(result.shape).to(dtype)
-        gradients = torch.autograd.grad(result, inputs, grad)
-        of_reference = torch.autograd.grad(reference, inputs, grad.double())
-        for ours, theirs in zip((result, *gradients), (reference, *of_reference), strict=True):
-            assert relative_error(ours, theirs) < 8 * torch.finfo(dtype).eps
+    scales = [torch.rand(2000, device="cuda", generator=generator).to(torch.promote_types(dtype, torch.float32))] * 2
+    for width in (3, 4, 8, 16, 24, 32, 64, 100):
+        x, q = (random(2000, width).to(dtype).requires_grad_() for _ in range(2))
+        message = x[src].double() * weight[:, None].double()
+        expected = torch.zeros(2000, width, device="cuda", dtype=torch.float64).index_add(0, dst, message)
+        scaled_message = message * scales[1][src, None].double()
+        scaled = torch.zeros_like(expected).index_add(0, dst, scaled_message) * scales[0][:, None].double()
+        dots = (q[dst].double() * x[src].double()).sum(1)
+        for inputs, result, reference in (
+            ((x, weight), pyg_sparse.spmm(plan, x, weight), expected),
+            ((x, weight), pyg_sparse.spmm(plan, x, weight, row_scale=scales[0], col_scale=scales[1]), scaled),
+            ((q, x), pyg_sparse.sddmm(plan, q, x), dots),
+        ):
+            grad = random(result.shape).to(dtype)
+            gradients = torch.autograd.grad(result, inputs, grad)
+            of_reference = torch.autograd.grad(reference, inputs, grad.double(), retain_graph=True)
+            for ours, theirs in zip((result, *gradients), (reference, *of_reference), strict=True):
+                assert relative_error(ours, theirs) < 8 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
+    generator = torch.Generator("cuda").manual_seed(0)
+    random = functools.partial(torch.randn, device="cuda", generator=generator)
+    length = torch.cat([torch.full((count,), n) for n, count in ((0, 3000), (1, 90_000), (7, 9000), (300, 200))])
+    length = torch.cat([length, torch.tensor([1025, 2049, 4096, 4200])])
+    length = length[torch.randperm(length.numel(), generator=torch.Generator().manual_seed(0))].cuda()
+    nodes, edges = length.numel(), int(length.sum())
+    dst = torch.repeat_interleave(torch.arange(nodes, device="cuda"), length)
+    src = torch.randint(nodes, (edges,), device="cuda", generator=generator)
+    plan = pyg_sparse.plan(torch.stack([src, dst]), nodes)
+    rows = plan.forward.tensors()["tile_ptr"].diff()
+    assert rows.min() == 1
+    assert rows.max() > 500
+    accumulate = torch.float64 if dtype == torch.float64 else torch.float32
+    weight, own, bias = random(edges).to(dtype), random(nodes).to(accumulate), random(1).to(accumulate)
+    x = random(nodes, 3).to(dtype)
+    for part in (x[:, :1], x[:, 1:2].contiguous()):  # strided, and not
+        zeros, message = torch.zeros(nodes, 1, device="cuda", dtype=torch.float64), part[src].double()
+        plain = zeros.index_add(0, dst, message)
+        weighted = zeros.index_add(0, dst, message * weight[:, None].double())
+        everything = (plain + own[:, None].double() * part.double() + bias.double()).relu()
+        for result, expected in (
+            (pyg_sparse.spmm(plan, part), plain),
+            (pyg_sparse.spmm(plan, part, weight), weighted),
+            (pyg_sparse.spmm(plan, part, self_scale=own, bias=bias, relu=True), everything),
+        ):
+            assert relative_error(result, expected) < 4 * torch.finfo(dtype).eps
+            assert torch.equal(result[length == 0], expected[length == 0].to(dtype)) or expected is everything
+    # A chain of dependent launches.
+    small = random(nodes, 1).to(dtype)
+    step = functools.partial(pyg_sparse.spmm, plan, edge_weight=weight, reduce="mean")
+    torch.cuda.synchronize()
+    chained = step(step(step(small)))
+    expected = small
+    for _ in range(3):
+        expected = step(expected)
+        torch.cuda.synchronize()
+    assert torch.equal(chained, expected)
 
 
 def _needs_gigabytes(count: int) -> None:

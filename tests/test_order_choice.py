@@ -134,6 +134,20 @@ def test_the_given_order_is_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("eager_auto")
+def test_a_small_gain_is_enough_for_many_long_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for entries, many, cost, name in (
+        (200, 0, 0.997, "community, 4 rounds"),
+        (200, 0, 0.999, "degree"),
+        (200, 51, 0.98, "degree"),
+        (100, 0, 0.98, "degree"),
+    ):
+        costs = iter([1.0, 1.0, cost, 1.0, 1.0] if many == 0 else [1.0, cost, 1.0, 1.0])
+        monkeypatch.setattr(order_module, "_MANY_ROWS", many)
+        monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order, costs=costs: next(costs))
+        assert choose_order(*both_sides(uniform(50, 50 * entries))).name == name
+
+
+@pytest.mark.usefixtures("eager_auto")
 def test_auto_needs_more_than_a_small_gain(strong: tuple[Graph, Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     for given, cost, name in (
         (1.0, 0.98, "degree"),

@@ -88,9 +88,11 @@ void check_shapes(DType dtype) {
   for (const int64_t rows : {1, 96, 1 << 20}) {
     for (const int64_t mean : {1, 14, 500}) {
       for (int64_t width = 1; width < 700; ++width) {
-        const Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds, 1, kBounds};
-        const int error = cuda::spmm(csr, spmm_args(dtype, rows, width, rows * mean), nullptr);
-        expect_shape("spmm", rows, mean, width, error);
+        Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds, 0, kBounds};
+        for (csr.tiles = 0; csr.tiles < 2; ++csr.tiles) {
+          const int error = cuda::spmm(csr, spmm_args(dtype, rows, width, rows * mean), nullptr);
+          expect_shape("spmm", rows, mean, width, error);
+        }
         expect_shape("extremum", rows, mean, width,
                      cuda::extremum(csr, rows * mean, extremum_args(dtype, width), nullptr));
       }

@@ -20,7 +20,6 @@ struct Walker<Hyb> {
   __device__ static void dot(const Hyb& a, const SddmmArgs& args, int64_t item) {
     const Bounds run = bounds_of(a, item);
     const int64_t row = a.row[item];
-    if constexpr (S::kWhole) return dot_row<S>(args, a.col, run.begin, run.end, row);
     dot_entries<S, true>(args, a.col, a.slot, run.begin, run.end, [=](int64_t) { return row; });
   }
 };

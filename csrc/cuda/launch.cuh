@@ -166,7 +166,7 @@ int launch_sddmm(const Format& a, int64_t nnz, const SddmmArgs& args, void* stre
       const bool vectors =
           work.width % kVec == 0 && aligned(args.q, args.ldq * size, 16) && aligned(args.key, args.ldk * size, 16);
       const bool share = share_a_warp(work, 1, 8);
-      if constexpr (requires(int64_t item) { bounds_of(a, item); }) {
+      if constexpr (requires { a.rowptr; }) {  // without padding
         const bool whole = vectors && work.heads == 1 && work.width > 0 && !a.slot.edge && !are_short(work);
         if (whole && work.width <= 2 * kVec) return launch(DotShape<T, kVec, kWarp, 2, true>{});
         if (whole && work.width <= 4 * kVec) return launch(DotShape<T, kVec, kWarp, 4, true>{});

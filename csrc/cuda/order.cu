@@ -74,8 +74,10 @@ __global__ __launch_bounds__(kRowBlock, kBudgeted ? 16 : 1) void scatter_kernel(
       own_most = offset > kStaged ? kStaged : max(own_most, static_cast<int>(offset));
     }
   }
-  own_least = __reduce_min_sync(~0u, own_least);
-  own_most = __reduce_max_sync(~0u, own_most);
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    own_least = min(own_least, __shfl_xor_sync(~0u, own_least, offset));
+    own_most = max(own_most, __shfl_xor_sync(~0u, own_most, offset));
+  }
   if (threadIdx.x % kWarp == 0) {
     least[threadIdx.x / kWarp] = own_least;
     most[threadIdx.x / kWarp] = own_most;

@@ -38,8 +38,8 @@ __device__ A sum_across(unsigned mask, int lane, A (&value)[kCount]) {
   return value[0];
 }
 
-// The dot products of one row, written in stored order, if its features fit kLanes lanes. The features of the next
-// entries are on their way while those at hand are summed over the lanes.
+// The dot products of one row without padding, written in stored order, if its features fit kLanes lanes. The features
+// of the next entries are on their way while those at hand are summed over the lanes.
 template <typename S>
 __device__ void dot_row(const SddmmArgs& args, const int32_t* col, int64_t begin, int64_t end, int64_t row) {
   static_assert(S::kRow == kWarp && S::kBatch == kWarp, "a lane receives one of a batch's results");

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from pyg_sparse.formats.checks import each_once, require
+from pyg_sparse.formats.checks import each_once, in_range, require
 from pyg_sparse.formats.rows import Rows
 
 Matrix = TypeVar("Matrix", bound="SparseMatrix")
@@ -64,6 +64,7 @@ class SparseMatrix(ABC):
         require(self.slot.dtype in (torch.int32, torch.int64), "slot's dtype")
         if self.slot.numel():
             require(self.slot.shape == self.col.shape, "slot's shape")
+            require(in_range(self.slot, 0, self.nnz), "slot's range")  # kernels read values in padding, too
             require(each_once(self.slot[self.col >= 0], self.nnz), "slot")
 
     @property

@@ -10,12 +10,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_sparse.formats.base import FormatSpec, SparseMatrix
-from pyg_sparse.formats.checks import each_once, is_index, is_pointer, positive, require
+from pyg_sparse.formats.checks import each_once, in_range, is_index, is_pointer, positive, require
 from pyg_sparse.formats.rows import Rows, permute
 
+_LONGEST_RUN = 1 << 30  # entries that a worker counts in 32 bits
 # Rows and entries of a tile. The kernel has room for the entries of two of the largest (csrc/include/pyg_sparse/csr.h).
 _LARGEST_TILE, _SMALLEST_TILE = 1 << 10, 1 << 7
-_TILES = 1 << 8  # as long as they are not too small, as many as keep a device busy
+_TILES = 1 << 8  # and half of that at least, unless tiles would be too small: a device is busy then
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class Csr(FormatSpec):
     """CSR: one worker sums a row; a row of more than ``split`` entries is cut into equal parts.
 
     Args:
-        split: longest run of entries that one worker sums. None: the next power of two of 8 mean row lengths, from
-            64 to 4096, so that no worker is far behind the others; below 2^18 entries from 32, below 2^14 of 2 mean
-            lengths from 16.
+        split: longest run of entries that one worker sums, at most 2^30. None: the next power of two of 8 mean row
+            lengths, from 64 to 4096, so that no worker is far behind the others; below 2^18 entries from 32, below 2^14
+            of 2 mean lengths from 16.
     """
 
     name: ClassVar[str] = "csr"
@@ -34,6 +35,8 @@ class Csr(FormatSpec):
     def __post_init__(self) -> None:
         if self.split is not None:
             positive("split", self.split)
+            if self.split > _LONGEST_RUN:
+                raise ValueError(f"split={self.split!r} must be at most {_LONGEST_RUN}")
 
     def build(self, rows: Rows) -> CsrMatrix:
         return CsrMatrix.from_csr(rows, self)
@@ -100,9 +103,13 @@ class CsrMatrix(SparseMatrix):
         require(long_rows <= self.num_rows, "shared_ptr's length")
         require(is_pointer(self.part_ptr, int(self.rowptr[long_rows])), "part_ptr")
         require(self.part_ptr.numel() == self.num_partials + 1, "part_ptr's length")
+        require(not bool((self.shared_ptr.diff() < 1).any()), "shared_ptr: a long row without parts")
+        runs = torch.cat([self.part_ptr.diff(), self.rowptr[long_rows:].diff()])
+        require(in_range(runs, 0, _LONGEST_RUN + 1), "the length of a part or row")
         require(is_pointer(self.tile_ptr, self.num_rows if self.tile_ptr.numel() > 1 else 0), "tile_ptr")
         in_tile, entries = self.tile_ptr.diff(), self.rowptr[self.tile_ptr].diff()
-        require(not bool(((in_tile == 0) | ((in_tile > 1) & (entries > 2 * _LARGEST_TILE))).any()), "tile_ptr's tiles")
+        most = torch.where(in_tile > 1, 2 * _LARGEST_TILE, _LONGEST_RUN)
+        require(not bool(((in_tile == 0) | (entries > most)).any()), "tile_ptr's tiles")
 
     def stored_entries(self) -> tuple[Tensor, Tensor, Tensor]:
         row = torch.repeat_interleave(self.row.long(), self.rowptr.diff(), output_size=self.nnz)
@@ -125,7 +132,7 @@ def _tiles(rows: Rows, split: int) -> Tensor:
 
 
 def _worth_tiles(rows: Rows, length: Tensor, split: int) -> bool:
-    """As measured on an H200 (docs/kernel-notes.md)."""
+    """After measurements of both ways on an H200 (docs/kernel-notes.md)."""
     if rows.nnz == 0 or rows.nnz >= 1 << 25:
         return False
     longest, mean = int(length.max()), rows.nnz / rows.num_rows

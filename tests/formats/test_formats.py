@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 import torch
 
+import pyg_sparse.formats.rows as rows_module
 from pyg_sparse.formats import Coo, Csr, FormatSpec, Hyb, HybMatrix, Rows, rows_from_edges
 from tests.conftest import FAMILIES, Graph
 
@@ -196,3 +197,30 @@ def test_csr_check_refuses_tiles_of_too_many_entries() -> None:
     matrix = Csr().build(rows_from_edges(dst, dst, 2, 2, keep_slots=False))
     with pytest.raises(ValueError, match="tile_ptr"):
         dataclasses.replace(matrix, tile_ptr=torch.tensor([0, 2])).check()
+
+
+@pytest.mark.parametrize("step", [1, 7, 50, 1000])
+def test_edges_are_sorted_a_few_rows_at_a_time(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows_module, "_SORTED_AT_ONCE", step)
+    generator = torch.Generator().manual_seed(0)
+    length = torch.tensor([9, 0, 30, 1, 0, 0, 12, 7, 0])  # longer than a step, and none
+    row = torch.repeat_interleave(torch.arange(9), length)[torch.randperm(59, generator=generator)].int()
+    col = torch.randint(5, (59,), generator=generator, dtype=torch.int32)
+    expected = torch.sort(row.long() * 5 + col, stable=True).indices
+    assert torch.equal(rows_module._sorted(row, col, length, 5), expected)
+
+
+def test_csr_check_refuses_long_rows_without_parts() -> None:
+    dst = torch.tensor([0] * 40 + [1] * 40)
+    matrix = Csr(split=8).build(rows_from_edges(dst, dst, 2, 2, keep_slots=False))
+    with pytest.raises(ValueError, match="shared_ptr"):
+        dataclasses.replace(matrix, shared_ptr=torch.tensor([0, 10, 10])).check()
+
+
+def test_check_refuses_slots_of_padding_out_of_range() -> None:
+    dst = torch.tensor([0, 0, 0, 1])
+    matrix = Hyb(1, 2).build(rows_from_edges(dst, dst, 2, 2, keep_slots=True))
+    padding = matrix.col < 0
+    assert padding.any()
+    with pytest.raises(ValueError, match="slot"):
+        dataclasses.replace(matrix, slot=matrix.slot.masked_fill(padding, 4)).check()
