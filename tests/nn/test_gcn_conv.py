@@ -7,85 +7,19 @@ import pickle
 import hypothesis.strategies as st
 import pytest
 import torch
-import torch_geometric.nn
 from hypothesis import given, settings
 from torch_geometric import EdgeIndex
-from torch_geometric.nn import MessagePassing
 
 import pyg_sparse
 import pyg_sparse.cache
 from pyg_sparse.nn import GCNConv
+from tests.nn.layers import GRAPHS, NORMS, PyGConv, assert_same, convs, graph, run
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Sparse CSR tensor support is in beta",
     "ignore:Sparse invariant checks are implicitly disabled",
     "ignore:Converting sparse tensor to CSR",
 )
-
-PyGConv = torch_geometric.nn.GCNConv
-
-# name: (number of nodes, sources, targets)
-GRAPHS = {
-    "empty": (0, [], []),
-    "no_edges": (4, [], []),
-    "one_node": (1, [], []),
-    "one_loop": (1, [0], [0]),
-    "isolated_nodes": (6, [1, 1, 3], [3, 4, 1]),
-    "loops": (5, [0, 1, 1, 4, 2, 3, 4], [0, 0, 1, 4, 4, 2, 2]),
-    "duplicate_edges": (4, [0, 0, 0, 2, 2, 1], [1, 1, 1, 3, 3, 0]),
-    "duplicate_loops": (4, [2, 0, 2, 1, 2, 0, 3, 0], [2, 0, 2, 2, 2, 0, 1, 1]),
-}
-# The random graph has loops and duplicates too.
-_generator = torch.Generator().manual_seed(0)
-GRAPHS["random"] = (17, *torch.randint(17, (2, 90), generator=_generator).tolist())
-
-NORMS = {
-    "default": {},
-    "improved": {"improved": True},
-    "no_self_loops": {"add_self_loops": False},
-    "no_norm": {"normalize": False},
-}
-
-
-def graph(name, device):
-    num_nodes, source, target = GRAPHS[name]
-    return num_nodes, torch.tensor([source, target], dtype=torch.int64, device=device)
-
-
-def convs(in_channels, out_channels, device, dtype=torch.float64, **kwargs):
-    """PyG's layer and ours with the same parameters."""
-    pyg = PyGConv(in_channels, out_channels, **kwargs).to(device, dtype)
-    ours = GCNConv(in_channels, out_channels, **kwargs).to(device, dtype)
-    if pyg.bias is not None:
-        torch.nn.init.normal_(pyg.bias)
-    ours.load_state_dict(pyg.state_dict())
-    return pyg, ours
-
-
-def run(conv, x, edges, edge_weight=None):
-    """The output, and the gradient of everything that has one, for a fixed output gradient."""
-    x = x.clone().requires_grad_()
-    inputs = {"x": x, **dict(conv.named_parameters())}
-    if edge_weight is not None:
-        edge_weight = edge_weight.clone().requires_grad_()
-        inputs["edge_weight"] = edge_weight
-    out = conv(x, edges, edge_weight)
-    grad = torch.linspace(-1, 2, out.numel(), dtype=out.dtype, device=out.device).view_as(out)
-    grads = torch.autograd.grad(out, list(inputs.values()), grad, materialize_grads=True)
-    return {"out": out, **dict(zip(inputs, grads, strict=True))}
-
-
-def assert_same(actual, expected, atol=1e-10, rtol=1e-10):
-    assert actual.keys() == expected.keys()
-    for name, value in expected.items():
-        torch.testing.assert_close(
-            actual[name],
-            value,
-            atol=atol,
-            rtol=rtol,
-            equal_nan=True,
-            msg=lambda text, name=name: f"{name}: {text}",
-        )
 
 
 @pytest.mark.parametrize("batch", [(), (3,)], ids=["2d", "3d"])
@@ -379,152 +313,6 @@ def test_autocast_keeps_the_low_precision(device):
             out = ours(x, edge_index, torch.ones(edge_index.size(1), device=device))
         assert out.dtype == torch.bfloat16
         torch.testing.assert_close(out.float(), pyg(x, edge_index), atol=0.05, rtol=0.05)
-
-
-# PyG's own path #############################################################################################
-
-
-class Doubled:
-    """Mixed into both layers: what a user's subclass would do."""
-
-    def message(self, x_j, edge_weight):
-        return 2 * edge_weight.view(-1, 1) * x_j
-
-
-class DoubledPyGConv(Doubled, PyGConv):
-    pass
-
-
-class DoubledGCNConv(Doubled, GCNConv):
-    pass
-
-
-class CustomPropagate(GCNConv):
-    def propagate(self, edge_index, size=None, **kwargs):
-        return MessagePassing.propagate(self, edge_index, size=size, **kwargs)
-
-
-def double_message(conv):
-    conv.message = lambda x_j, edge_weight: 2 * edge_weight.view(-1, 1) * x_j
-
-
-def explain(conv):
-    conv.explain = True
-    conv._edge_mask = torch.linspace(-1, 1, 90, dtype=torch.float64, device=conv.lin.weight.device)
-    conv._loop_mask = torch.tensor(GRAPHS["random"][1]) != torch.tensor(GRAPHS["random"][2])
-
-
-def decompose(conv):
-    conv.decomposed_layers = 2
-
-
-def hook(name):
-    return lambda conv: getattr(conv, f"register_{name}_hook")(lambda *args: None)
-
-
-PYG_PATH = {
-    "explain mode": explain,
-    "decomposed_layers": decompose,
-    "'message' is overridden": double_message,
-    **{f"{name} hooks": hook(name) for name in ("propagate_forward", "propagate_forward_pre")},
-    **{f"{name} hooks": hook(name) for name in ("message_and_aggregate_forward", "message_and_aggregate_forward_pre")},
-}
-
-
-@pytest.mark.parametrize("reason", PYG_PATH)
-def test_pyg_path(device, reason, built):
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)
-    pyg, ours = convs(4, 6, device)
-    for conv in (pyg, ours):
-        PYG_PATH[reason](conv)
-    exact = {"rtol": 0, "atol": 0} if device == "cpu" else {}  # PyG's scatter on CUDA does not repeat
-    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index), **exact)
-    assert not built
-    match = "hooks are registered" if "hooks" in reason else reason
-    with pytest.raises(ValueError, match=f"Plan while .*{match}.*edge_index"):
-        ours(x, pyg_sparse.plan(edge_index, num_nodes))
-
-
-@pytest.mark.parametrize(
-    "name", ["message_forward", "message_forward_pre", "aggregate_forward", "aggregate_forward_pre"]
-)
-def test_pyg_path_calls_the_hook(device, name):
-    num_nodes, edge_index = graph("random", device)
-    conv = GCNConv(4, 6).to(device)
-    calls = []
-    getattr(conv, f"register_{name}_hook")(lambda *args: calls.append(args) or args[-1])
-    conv(torch.randn(num_nodes, 4, device=device), edge_index)
-    assert len(calls) == 1
-
-
-@pytest.mark.parametrize("kwargs", [{"aggr": "max"}, {"aggr": "mean"}, {"node_dim": 0}], ids=str)
-def test_pyg_path_of_constructor_arguments(device, kwargs, built):
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(num_nodes, 2, 4, dtype=torch.float64, device=device)
-    if "node_dim" not in kwargs:
-        x = x[:, 0]
-    pyg, ours = convs(4, 6, device, normalize=False, **kwargs)
-    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index))
-    assert not built
-    with pytest.raises(ValueError, match=next(iter(kwargs))):
-        ours(x, pyg_sparse.plan(edge_index, num_nodes))
-
-
-def test_node_dim_counted_from_the_front(device, built):
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(3, num_nodes, 4, dtype=torch.float64, device=device)
-    pyg, ours = convs(4, 6, device, node_dim=1)
-    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index))
-    assert len(built) == 1
-
-
-def test_pyg_path_of_subclasses(device, built):
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(num_nodes, 4, device=device)
-    ours = DoubledGCNConv(4, 6).to(device)
-    pyg = DoubledPyGConv(4, 6).to(device)
-    pyg.load_state_dict(ours.state_dict())
-    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index))
-    CustomPropagate(4, 6).to(device)(x, edge_index)
-    assert not built
-    with pytest.raises(ValueError, match="'propagate' is overridden"):
-        CustomPropagate(4, 6).to(device)(x, pyg_sparse.plan(edge_index, num_nodes))
-
-
-def test_explain_after_plain_calls(device):
-    """By now PyG has generated a fast `propagate` for its layer, which ours must not start from."""
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)
-    _, ours = convs(4, 6, device)
-    plain = ours(x, edge_index)
-    explain(ours)
-    assert not torch.allclose(ours(x, edge_index), plain)
-    ours.explain = False
-    torch.testing.assert_close(ours(x, edge_index), plain)
-
-
-def test_explain_after_cached_calls(device):
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)
-    pyg, ours = convs(4, 6, device, cached=True)
-    plain = ours(x, edge_index)
-    pyg(x, edge_index)
-    for conv in (pyg, ours):
-        explain(conv)
-    torch.testing.assert_close(ours(x, edge_index), pyg(x, edge_index))
-    ours.explain = False
-    torch.testing.assert_close(ours(x, edge_index), plain)
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore::torch.jit.TracerWarning")
-def test_trace_does_not_bake_the_graph_in(device):
-    num_nodes, edge_index = graph("random", device)
-    x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)
-    conv = GCNConv(4, 6).to(device).double()
-    traced = torch.jit.trace(conv, (x, edge_index), check_trace=False)
-    other = edge_index.flip(0)
-    torch.testing.assert_close(traced(x, other), conv(x, other))
 
 
 # Bad inputs #################################################################################################
