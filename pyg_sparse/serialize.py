@@ -18,7 +18,7 @@ from pyg_sparse.formats import FORMATS, SparseMatrix
 from pyg_sparse.plan import Plan
 from pyg_sparse.side import REVERSED
 
-VERSION = 4
+VERSION = 5
 _VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")
 
 

@@ -255,6 +255,30 @@ def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
     assert torch.equal(chained, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
+    generator = torch.Generator("cuda").manual_seed(0)
+    random = functools.partial(torch.randn, device="cuda", generator=generator)
+    length = torch.tensor([2, 0, 128, 5, 17, 64, *[1] * 200, 33], device="cuda")
+    nodes, edges = length.numel(), int(length.sum())
+    dst = torch.repeat_interleave(torch.arange(nodes, device="cuda"), length)
+    src = torch.randint(nodes, (edges,), device="cuda", generator=generator)
+    plan = pyg_sparse.plan(torch.stack([src, dst]), nodes)
+    assert plan.forward.tensors()["team_ptr"].numel() == 5
+    accumulate = torch.float64 if dtype == torch.float64 else torch.float32
+    weight, own = random(edges).to(dtype), random(nodes).to(accumulate)
+    for width in (1, 2, 3, 4, 6, 8, 12, 16, 20, 31, 32, 33, 40, 47, 64, 94, 100, 128, 256, 601):
+        x, bias = random(nodes, width).to(dtype), random(width).to(accumulate)
+        zeros, message = torch.zeros(nodes, width, device="cuda", dtype=torch.float64), x[src].double()
+        plain = zeros.index_add(0, dst, message)
+        weighted = zeros.index_add(0, dst, message * weight[:, None].double())
+        assert relative_error(pyg_sparse.spmm(plan, x), plain) < 4 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.spmm(plan, x, weight), weighted) < 4 * torch.finfo(dtype).eps
+        everything = (plain + own[:, None].double() * x.double() + bias.double()).relu()
+        result = pyg_sparse.spmm(plan, x, self_scale=own, bias=bias, relu=True)
+        assert relative_error(result, everything) < 4 * torch.finfo(dtype).eps
+
+
 def _needs_gigabytes(count: int) -> None:
     gc.collect()
     torch.cuda.empty_cache()

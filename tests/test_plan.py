@@ -295,6 +295,8 @@ def test_a_file_whose_indices_would_leave_the_tensors_raises(spec: FormatSpec, t
             rewritten(path, spoil)
             if name.endswith("_degree") and how in ("large", "negative"):
                 continue  # a wrong degree is a wrong number, not a wrong address
+            if name.endswith("team_ptr") and how == "shorter":
+                continue  # without teams, as here, a plan is as good
             with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
                 pyg_sparse.Plan.load(path)
 
@@ -336,11 +338,11 @@ def test_a_file_of_another_version_or_with_other_sizes_raises(saved: Path) -> No
 
 def test_a_file_of_the_previous_version_says_so(saved: Path) -> None:
     def downgrade(about: dict, tensors: dict) -> None:
-        about["version"] = 3
+        about["version"] = 4
         del about["edges"]
 
     rewritten(saved, downgrade)
-    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 3, this library reads 4"):
+    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 4, this library reads 5"):
         pyg_sparse.Plan.load(saved)
 
 

@@ -4,6 +4,7 @@
 #include "division.cuh"
 #include "launch_short.cuh"
 #include "overlap.cuh"
+#include "pyg_sparse/combine.h"
 #include "row_dot.cuh"
 #include "row_sum.cuh"
 #include "spmv.cuh"
@@ -107,21 +108,30 @@ template <typename Format>
 int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
   const bool weighted = args.value || args.col_scale;
   const Work work{items(a), args.positions, args.k / args.heads, args.heads};
-  if (work.items == 0 || args.k == 0) return cudaSuccess;
-  [[maybe_unused]] bool tiles = false;
-  if constexpr (requires { a.tile_ptr; }) tiles = in_tiles(a, args);
-  return visit_dtype(args.dtype, [&](auto tag) {
+  if (args.k == 0) return cudaSuccess;
+  bool whole = false;  // every row by one worker: no partials are left
+  [[maybe_unused]] bool tiles = false, teams = false;
+  if constexpr (requires { a.tile_ptr; }) {
+    tiles = args.k == 1 && a.tiles > 0;
+    teams = a.teams > 0;
+  }
+  const int error = visit_dtype(args.dtype, [&](auto tag) -> int {
     using T = typename decltype(tag)::type;
+    if (work.items == 0) return cudaSuccess;
     const auto run = [&](auto shape, const Grid& grid, unsigned blocks, int threads) {
       using S = decltype(shape);
       const auto kernel = weighted ? spmm_kernel<Format, true, S> : spmm_kernel<Format, false, S>;
       return launch_overlapped(kernel, blocks, threads, stream, a, args, grid);
     };
     if constexpr (requires { a.tile_ptr; }) {
+      whole = tiles;
       if (tiles) return launch_spmv<T>(a, args, stream);
     }
     if constexpr (requires(int64_t item) { bounds_of(a, item); }) {
-      if (const auto error = try_short<T>(a, work, args, stream)) return *error;
+      if (const auto error = try_short<T>(a, work, args, stream)) {
+        whole = teams;
+        return *error;
+      }
     }
     if constexpr (sizeof(T) < 8) {
       constexpr int64_t kVec = kFullVec<T>;
@@ -144,6 +154,8 @@ int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
     if (share_a_warp(work, work.width, 8)) return launch_unrolled<T, 1, 8, false>(work, 8, run);
     return launch_unrolled<T, 1, kWarp, false>(work, kWarp, run);
   });
+  if (error != cudaSuccess || whole) return error;
+  return combine(shared_rows(a), args, stream);
 }
 
 template <typename Format>

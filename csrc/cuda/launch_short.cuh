@@ -16,13 +16,14 @@ constexpr int short_blocks() {
   if (sizeof(typename S::T) == 8) return kDeep ? 2 : 3;
   if (S::kVec == 1) return kWeighted ? 3 : kDeep ? 4 : 5;
   if (kWeighted) return kDeep ? 2 : 3;
-  return kDeep ? 3 : S::kVec == 8 ? 4 : 5;
+  return kDeep ? 3 : S::kVec == 8 || S::kParts == 2 ? 4 : 5;
 }
 
 template <typename Format, bool kWeighted, typename S>
 __global__ __launch_bounds__(kBlock, (kBudgeted ? short_blocks<kWeighted, S>()
                                                 : 1)) void short_kernel(Format a, SpmmArgs args, ShortGrid grid) {
-  ShortSum<kWeighted, S, Format>(a, args, grid).run();
+  extern __shared__ __align__(8) char staged[];
+  ShortSum<kWeighted, S, Format>(a, args, grid).run(reinterpret_cast<Accumulate<typename S::T>*>(staged));
 }
 
 // As divide, where a lane takes several parts of a slice.
@@ -40,7 +41,7 @@ int launch_short(const Format& a, const Work& work, const SpmmArgs& args, void* 
   const Division division = divide_short<T, kVec, kParts>(work.width);
   const int64_t slices = division.slices * work.heads, mean = ceil_div(work.nnz, work.items);
   const int64_t processors = attribute(cudaDevAttrMultiProcessorCount);
-  const int64_t parts = parts_of(a);
+  const int64_t parts = parts_of(a), teams = teams_of(a);
   const auto groups = [&](int neighbours) {
     const int lanes = division.lanes * neighbours;
     return Groups{neighbours, kWarp / lanes, reciprocal_of(lanes)};
@@ -63,12 +64,14 @@ int launch_short(const Format& a, const Work& work, const SpmmArgs& args, void* 
     constexpr int64_t kFewEntries = 16;
     const int64_t resident = processors * short_blocks<kWeighted, S>() * (kBlock / kWarp);
     const int64_t needed = std::min(warps(neighbours) / slices, resident * (mean < kFewEntries ? 2 : 8));
-    const int threads = block_threads((needed + parts) * slices * kWarp), per_block = threads / kWarp;
-    const int64_t part_blocks = ceil_div(parts, per_block);
+    const int threads = teams > 0 ? kBlock : block_threads((needed + parts) * slices * kWarp);
+    const int per_block = threads / kWarp;
+    const int64_t part_blocks = teams > 0 ? teams : ceil_div(parts, per_block);
     const int64_t blocks_per_slice = part_blocks + ceil_div(needed, per_block), blocks = blocks_per_slice * slices;
     if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
     const ShortGrid grid{.items = static_cast<uint32_t>(work.items),
                          .parts = static_cast<uint32_t>(parts),
+                         .teams = teams > 0,
                          .part_blocks = static_cast<uint32_t>(part_blocks),
                          .blocks_per_slice = static_cast<uint32_t>(blocks_per_slice),
                          .slices_per_head = static_cast<uint32_t>(division.slices),
@@ -78,8 +81,9 @@ int launch_short(const Format& a, const Work& work, const SpmmArgs& args, void* 
                          .lanes_reciprocal = reciprocal_of(division.lanes),
                          .of_part = groups(most_neighbours),
                          .of_row = groups(neighbours)};
-    return launch_overlapped(short_kernel<Format, kWeighted, S>, static_cast<unsigned>(blocks), threads, stream, a,
-                             args, grid);
+    const size_t staged = teams > 0 ? sizeof(Accumulate<T>) * threads * kVec * kParts : 0;
+    return launch_staged(short_kernel<Format, kWeighted, S>, static_cast<unsigned>(blocks), threads, staged, stream, a,
+                         args, grid);
   };
   constexpr int kMost = kVec < 8 && kParts == 1 ? 8 : 4;
   // Where a warp has one row, further warps hide more than further loads.

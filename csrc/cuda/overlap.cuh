@@ -45,21 +45,29 @@ inline bool kernels_wait() {
   return known[device] == Waits::kYes;
 }
 
+// With dynamic shared memory, of 48 KB at most.
 template <typename... Parameters, typename... Arguments>
-int launch_overlapped(void (*kernel)(Parameters...), unsigned blocks, int threads, void* stream,
-                      const Arguments&... arguments) {
+int launch_staged(void (*kernel)(Parameters...), unsigned blocks, int threads, size_t shared_bytes, void* stream,
+                  const Arguments&... arguments) {
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;
   config.blockDim = static_cast<unsigned>(threads);
+  config.dynamicSmemBytes = shared_bytes;
   config.stream = static_cast<cudaStream_t>(stream);
   config.attrs = &attribute;
   config.numAttrs = kernels_wait() ? 1 : 0;
   const auto error = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
   cudaGetLastError();  // it was returned, or was not this launch's
   return error;
+}
+
+template <typename... Parameters, typename... Arguments>
+int launch_overlapped(void (*kernel)(Parameters...), unsigned blocks, int threads, void* stream,
+                      const Arguments&... arguments) {
+  return launch_staged(kernel, blocks, threads, 0, stream, arguments...);
 }
 
 }  // namespace pyg_sparse::cuda

@@ -15,6 +15,9 @@ struct Bounds {
 // The first items, which are long.
 inline int64_t parts_of(const Csr& a) { return a.parts; }
 inline int64_t parts_of(const Hyb&) { return 0; }
+// Rows that those parts make up, if a block of threads sums each of them at once.
+inline int64_t teams_of(const Csr& a) { return a.teams; }
+inline int64_t teams_of(const Hyb&) { return 0; }
 
 __device__ inline Bounds bounds_of(const Csr& a, int64_t item) {
   const int64_t* bound = item < a.parts ? a.part_ptr + item : a.rowptr + a.long_rows + item - a.parts;

@@ -23,10 +23,11 @@ struct Groups {
   int reciprocal;  // of lanes * neighbours, as in Grid
 };
 
-// A slice's first blocks take the parts of long rows, with a warp each. The groups of the other blocks take consecutive
-// items in every round.
+// A slice's first blocks take the parts of long rows, with a warp each; or, with teams, a long row each. The groups of
+// the other blocks take consecutive items in every round.
 struct ShortGrid {
   uint32_t items, parts;
+  bool teams;
   uint32_t part_blocks, blocks_per_slice;
   uint32_t slices_per_head;
   int width, slice;  // features of a head and of a slice
@@ -66,7 +67,12 @@ class ShortSum {
     asm("" : "+l"(x_));  // as in RowSum
   }
 
-  __device__ void run() {
+  // staged: room for a block's totals, with teams.
+  __device__ void run(A* staged) {
+    if constexpr (requires { a_.team_ptr; }) {
+      const uint32_t block = blockIdx.x % grid_.blocks_per_slice;
+      if (grid_.teams && block < grid_.part_blocks) return run_team(block, staged);
+    }
     Bounds now = bounds(item_), next = bounds(item_ + step_);
     if (kWeighted) wait_for_stream(x_);
     load_entries(now.begin, now.end);
@@ -76,12 +82,7 @@ class ShortSum {
       const Target target = there ? target_of(a_, item_) : Target{};
       const Bounds after = bounds(item_ + 2 * step_);
       A sum[S::kParts][S::kVec] = {};
-      for (int64_t p = now.begin;;) {
-        p += S::kUnroll * neighbours_;
-        const bool more = p < now.end;
-        add(sum, more ? p : next.begin, more ? now.end : next.end);
-        if (!more) break;
-      }
+      add_run(sum, now, next);
       sum_neighbours(sum);
       if (there && neighbour_ == 0) write(sum, target);
       now = next;
@@ -91,6 +92,51 @@ class ShortSum {
   }
 
  private:
+  // Every warp of the block sums a share of one long row.
+  __device__ void run_team(uint32_t team, A* staged) {
+    const int warps = blockDim.x / kWarp, warp = threadIdx.x / kWarp;
+    const bool works = threadIdx.x % kWarp < grid_.lanes * neighbours_;  // this lane is not left over
+    const Bounds row{a_.team_ptr[team], a_.team_ptr[team + 1]};
+    const Target target{a_.row[team], -1};
+    const int64_t length = row.end - row.begin;
+    Bounds share{row.begin + length * warp / warps, row.begin + length * (warp + 1) / warps};
+    if (!works) share.end = share.begin;
+    if (kWeighted) wait_for_stream(x_);
+    load_entries(share.begin, share.end);
+    if (!kWeighted) wait_for_stream(x_);
+    A sum[S::kParts][S::kVec] = {};
+    add_run(sum, share, {0, 0});
+    sum_neighbours(sum);
+    const auto at = [&](int of, int j, int v) {
+      return ((of * S::kParts + j) * S::kVec + v) * kWarp + threadIdx.x % kWarp;
+    };
+#pragma unroll
+    for (int j = 0; j < S::kParts; ++j) {
+#pragma unroll
+      for (int v = 0; v < S::kVec; ++v) staged[at(warp, j, v)] = sum[j][v];
+    }
+    __syncthreads();
+    if (warp > 0 || !works || neighbour_ > 0) return;
+    for (int other = 1; other < warps; ++other) {
+#pragma unroll
+      for (int j = 0; j < S::kParts; ++j) {
+#pragma unroll
+        for (int v = 0; v < S::kVec; ++v) sum[j][v] += staged[at(other, j, v)];
+      }
+    }
+    write(sum, target);
+  }
+
+  // Adds the entries of a run, of which the first are loaded, and loads the first of the next.
+  __device__ void add_run(A (&sum)[S::kParts][S::kVec], Bounds now, Bounds next) {
+    for (int64_t p = now.begin;;) {
+      p += S::kUnroll * neighbours_;
+      const bool more = p < now.end;
+      add(sum, more ? p : next.begin, more ? now.end : next.end);
+      if (!more) break;
+    }
+  }
+
   __device__ Bounds bounds(uint32_t item) const { return item < items_ ? bounds_of(a_, item) : Bounds{0, 0}; }
 
   // This neighbour's share of the next kUnroll * neighbours entries.

@@ -46,10 +46,6 @@ void run_spmm_on_cuda(const View& a, SpmmArgs args, const Tensor& out) {
     args.value = order.to;
   }
   check_cuda(cuda::spmm(a, args, stream), "spmm");
-  if constexpr (requires { a.tile_ptr; }) {
-    if (in_tiles(a, args)) return;
-  }
-  check_cuda(cuda::combine(shared_rows(a), args, stream), "spmm (combine)");
 }
 #endif
 

@@ -14,6 +14,8 @@ from pyg_sparse.formats.checks import each_once, in_range, is_index, is_pointer,
 from pyg_sparse.formats.rows import Rows, permute
 
 _LONGEST_RUN = 1 << 30  # entries that a worker counts in 32 bits
+_SHORT = 32  # rows of fewer entries on average have a kernel of their own: as in csrc/cuda/launch_short.cuh
+_TEAM = 8  # parts that the warps of a block take at once
 # Rows and entries of a tile. The kernel has room for the entries of two of the largest (csrc/include/pyg_sparse/csr.h).
 _LARGEST_TILE, _SMALLEST_TILE = 1 << 10, 1 << 7
 _TILES = 1 << 8  # and half of that at least, unless tiles would be too small: a device is busy then
@@ -52,17 +54,23 @@ class CsrMatrix(SparseMatrix):
         col, slot: ``[nnz]``.
         part_ptr: int64 ``[parts + 1]``, where the parts of the long rows start.
         shared_ptr: int64 ``[long rows + 1]``, the parts of each long row.
+        team_ptr: int64 ``[long rows + 1]``, the bounds of the long rows, if there are few entries, rows are short on
+            average and none has more parts than a block of threads can sum at once; else ``[1]``. On CUDA no partials
+            are left then.
         tile_ptr: int64 ``[tiles + 1]``, tiles of rows for products with one feature: of 128 to 1024 rows and entries
             together, at most 2048 entries if there are several rows. ``[1]`` where such products take the same kernels
             as others.
     """
 
     name: ClassVar[str] = "csr"
-    layout_names: ClassVar[tuple[str, ...]] = ("rowptr", "row", "col", "slot", "part_ptr", "shared_ptr", "tile_ptr")
+    layout_names: ClassVar[tuple[str, ...]] = (
+        "rowptr", "row", "col", "slot", "part_ptr", "shared_ptr", "team_ptr", "tile_ptr",
+    )  # fmt: skip
     rowptr: Tensor
     row: Tensor
     part_ptr: Tensor
     shared_ptr: Tensor
+    team_ptr: Tensor
     tile_ptr: Tensor
 
     @classmethod
@@ -76,6 +84,8 @@ class CsrMatrix(SparseMatrix):
         long = lengths[lengths > split]
         parts = (long + split - 1) // split
         shared_ptr = pad(parts.cumsum(0), (1, 0))
+        few_and_short = rows.nnz < min(_SHORT * rows.num_rows, 1 << 20)  # where a second launch counts
+        teams = len(long) if few_and_short and not bool((parts > _TEAM).any()) else 0
         num_parts = int(shared_ptr[-1])
         owner = torch.repeat_interleave(torch.arange(len(long), device=long.device), parts, output_size=num_parts)
         nth = torch.arange(num_parts, device=long.device) - shared_ptr[owner]
@@ -91,6 +101,7 @@ class CsrMatrix(SparseMatrix):
             row=rows.row,
             part_ptr=torch.cat([start, rows.rowptr[len(long) : len(long) + 1]]),
             shared_ptr=shared_ptr,
+            team_ptr=rows.rowptr[: teams + 1].clone(),
             tile_ptr=_tiles(rows, split),
         )
 
@@ -106,6 +117,9 @@ class CsrMatrix(SparseMatrix):
         require(not bool((self.shared_ptr.diff() < 1).any()), "shared_ptr: a long row without parts")
         runs = torch.cat([self.part_ptr.diff(), self.rowptr[long_rows:].diff()])
         require(in_range(runs, 0, _LONGEST_RUN + 1), "the length of a part or row")
+        teams = self.team_ptr.numel() - 1
+        require(teams in (0, long_rows) and self.team_ptr.dtype == torch.int64, "team_ptr's length or dtype")
+        require(torch.equal(self.team_ptr, self.rowptr[: teams + 1]), "team_ptr")
         require(is_pointer(self.tile_ptr, self.num_rows if self.tile_ptr.numel() > 1 else 0), "tile_ptr")
         in_tile, entries = self.tile_ptr.diff(), self.rowptr[self.tile_ptr].diff()
         most = torch.where(in_tile > 1, 2 * _LARGEST_TILE, _LONGEST_RUN)

@@ -224,3 +224,30 @@ def test_check_refuses_slots_of_padding_out_of_range() -> None:
     assert padding.any()
     with pytest.raises(ValueError, match="slot"):
         dataclasses.replace(matrix, slot=matrix.slot.masked_fill(padding, 4)).check()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "teams"),
+    [
+        ([2] * 100, 0),
+        ([2] * 100 + [128] * 3, 3),  # 8 parts of 16
+        ([2] * 100 + [129, 20, 20], 0),
+        ([40] * 50 + [500], 0),  # rows that are not short
+        ([2] * 400_000 + [512, 400], 2),
+        ([2] * 600_000 + [512, 400], 0),  # many entries
+    ],
+)
+def test_csr_has_teams_for_rows_of_a_few_parts(lengths: list[int], teams: int) -> None:
+    dst = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
+    matrix = Csr().build(rows_from_edges(dst, dst, len(lengths), len(lengths), keep_slots=False))
+    assert torch.equal(matrix.team_ptr, matrix.rowptr[: teams + 1])
+    matrix.check()
+
+
+@pytest.mark.parametrize("wrong", [[], [0, 20], [0, 20, 99], [0, 20, 40, 44]])
+def test_csr_check_refuses_wrong_teams(wrong: list[int]) -> None:
+    dst = torch.tensor([0] * 20 + [1] * 20 + [2] * 4 + list(range(3, 20)))
+    matrix = Csr().build(rows_from_edges(dst, dst, 20, 20, keep_slots=False))
+    assert matrix.team_ptr.tolist() == [0, 20, 40]
+    with pytest.raises(ValueError, match="team_ptr"):
+        dataclasses.replace(matrix, team_ptr=torch.tensor(wrong, dtype=torch.long)).check()

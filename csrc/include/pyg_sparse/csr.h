@@ -15,6 +15,8 @@ struct Csr {
   const int64_t* part_ptr;    // [parts + 1]
   int64_t long_rows;          // rows 0 .. long_rows - 1 are cut into parts
   const int64_t* shared_ptr;  // [long_rows + 1]
+  int64_t teams;              // long_rows, if a block of threads can sum each of them at once; else 0
+  const int64_t* team_ptr;    // [teams + 1], entries
   int64_t tiles;
   const int64_t* tile_ptr;  // [tiles + 1], rows; without tiles, spmm with one feature has no kernel of its own
 };
@@ -28,8 +30,6 @@ inline int64_t entries_before(const Csr& a, int64_t item) {
   return item < a.parts ? a.part_ptr[item] : a.rowptr[a.long_rows + item - a.parts];
 }
 inline SharedRows shared_rows(const Csr& a) { return {a.long_rows, a.row, a.shared_ptr}; }
-// Whether spmm on CUDA sums whole rows in tiles, and leaves no partials.
-inline bool in_tiles(const Csr& a, const SpmmArgs& args) { return args.k == 1 && a.tiles > 0; }
 inline RowRuns row_runs(const Csr& a) { return {a.rows, a.rowptr}; }
 
 namespace cpu {
