@@ -219,13 +219,15 @@ def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
     generator = torch.Generator("cuda").manual_seed(0)
     random = functools.partial(torch.randn, device="cuda", generator=generator)
     length = torch.cat([torch.full((count,), n) for n, count in ((0, 3000), (1, 90_000), (7, 9000), (300, 200))])
-    length = torch.cat([length, torch.tensor([1025, 2049, 4096, 4200])])
+    length = torch.cat([length, torch.tensor([1025, 2049, 4096, 4200, 5000, 20_001])])
     length = length[torch.randperm(length.numel(), generator=torch.Generator().manual_seed(0))].cuda()
     nodes, edges = length.numel(), int(length.sum())
     dst = torch.repeat_interleave(torch.arange(nodes, device="cuda"), length)
     src = torch.randint(nodes, (edges,), device="cuda", generator=generator)
     plan = pyg_sparse.plan(torch.stack([src, dst]), nodes)
-    rows = plan.forward.tensors()["tile_ptr"].diff()
+    tensors = plan.forward.tensors()
+    assert tensors["tile_shared_ptr"].numel() == 4  # three rows are cut
+    rows = tensors["tile_ptr"].diff()
     assert rows.min() == 1
     assert rows.max() > 500
     accumulate = torch.float64 if dtype == torch.float64 else torch.float32
@@ -241,7 +243,7 @@ def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
             (pyg_sparse.spmm(plan, part, weight), weighted),
             (pyg_sparse.spmm(plan, part, self_scale=own, bias=bias, relu=True), everything),
         ):
-            assert relative_error(result, expected) < 4 * torch.finfo(dtype).eps
+            assert relative_error(result, expected) < 8 * torch.finfo(dtype).eps
             assert torch.equal(result[length == 0], expected[length == 0].to(dtype)) or expected is everything
     # A chain of dependent launches.
     small = random(nodes, 1).to(dtype)
@@ -259,12 +261,12 @@ def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
 def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
     generator = torch.Generator("cuda").manual_seed(0)
     random = functools.partial(torch.randn, device="cuda", generator=generator)
-    length = torch.tensor([2, 0, 128, 5, 17, 64, *[1] * 200, 33], device="cuda")
+    length = torch.tensor([2, 0, 1024, 5, 17, 64, *[1] * 200, 33], device="cuda")
     nodes, edges = length.numel(), int(length.sum())
     dst = torch.repeat_interleave(torch.arange(nodes, device="cuda"), length)
     src = torch.randint(nodes, (edges,), device="cuda", generator=generator)
     plan = pyg_sparse.plan(torch.stack([src, dst]), nodes)
-    assert plan.forward.tensors()["team_ptr"].numel() == 5
+    assert plan.forward.tensors()["team_ptr"].numel() == 4
     accumulate = torch.float64 if dtype == torch.float64 else torch.float32
     weight, own = random(edges).to(dtype), random(nodes).to(accumulate)
     for width in (1, 2, 3, 4, 6, 8, 12, 16, 20, 31, 32, 33, 40, 47, 64, 94, 100, 128, 256, 601):
@@ -272,11 +274,11 @@ def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
         zeros, message = torch.zeros(nodes, width, device="cuda", dtype=torch.float64), x[src].double()
         plain = zeros.index_add(0, dst, message)
         weighted = zeros.index_add(0, dst, message * weight[:, None].double())
-        assert relative_error(pyg_sparse.spmm(plan, x), plain) < 4 * torch.finfo(dtype).eps
-        assert relative_error(pyg_sparse.spmm(plan, x, weight), weighted) < 4 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.spmm(plan, x), plain) < 8 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.spmm(plan, x, weight), weighted) < 8 * torch.finfo(dtype).eps
         everything = (plain + own[:, None].double() * x.double() + bias.double()).relu()
         result = pyg_sparse.spmm(plan, x, self_scale=own, bias=bias, relu=True)
-        assert relative_error(result, everything) < 4 * torch.finfo(dtype).eps
+        assert relative_error(result, everything) < 8 * torch.finfo(dtype).eps
 
 
 def _needs_gigabytes(count: int) -> None:

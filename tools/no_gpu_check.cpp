@@ -31,7 +31,8 @@ const int32_t kNone[] = {-1};
 const HybBucket kBucket[] = {{0, 0, 1}};
 const SlotMap kSlot = {kZero, false};
 const SharedRows kShared = {1, kZero, kBounds};
-const Csr kCsr = {1, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds, 0, kBounds, 1, kBounds};
+const Csr kCsr = {1, kBounds, kZero, kZero,   kSlot, 0,       kBounds, 0,      kBounds,
+                  0, kBounds, 1,     kBounds, 0,     kBounds, 0,       kBounds};
 const Coo kCoo = {kZero, kZero, kSlot, 1, kBounds, kNone, kNone, {}};
 const Hyb kHyb = {1, kBucket, 1, kZero, kNone, kZero, kSlot, {}};
 
@@ -88,7 +89,8 @@ void check_shapes(DType dtype) {
   for (const int64_t rows : {1, 96, 1 << 20}) {
     for (const int64_t mean : {1, 14, 500}) {
       for (int64_t width = 1; width < 700; ++width) {
-        Csr csr = {rows, kBounds, kZero, kZero, kSlot, 0, kBounds, 0, kBounds, 0, kBounds, 0, kBounds};
+        Csr csr = kCsr;
+        csr.rows = rows;
         for (csr.tiles = 0; csr.tiles < 2; ++csr.tiles) {
           const int error = cuda::spmm(csr, spmm_args(dtype, rows, width, rows * mean), nullptr);
           expect_shape("spmm", rows, mean, width, error);

@@ -1,6 +1,6 @@
 """A small sweep over every CUDA kernel, to be run under a checker of memory accesses or races:
 
-PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck python tools/sanitizer_sweep.py
+PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck python tools/sanitizer_sweep.py [graph ...]
 
 Without torch's caching allocator every tensor is an allocation of its own, so a read or write past one is seen.
 """
@@ -26,7 +26,9 @@ def graphs() -> dict[str, Graph]:
 
 
 def main() -> None:
-    for name, graph in graphs().items():
+    found = graphs()
+    for name in sys.argv[1:] or found:
+        graph = found[name]
         for spec in variants():
             plan = pyg_sparse.plan(graph.edge_index.cuda(), (graph.num_src, graph.num_dst), format=spec)
             for i, dtype in enumerate((torch.float64, torch.float32, torch.bfloat16, torch.float16)):

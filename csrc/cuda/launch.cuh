@@ -109,11 +109,12 @@ int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
   const bool weighted = args.value || args.col_scale;
   const Work work{items(a), args.positions, args.k / args.heads, args.heads};
   if (args.k == 0) return cudaSuccess;
-  bool whole = false;  // every row by one worker: no partials are left
+  SharedRows left = shared_rows(a);  // whose partials are to be added up
   [[maybe_unused]] bool tiles = false, teams = false;
   if constexpr (requires { a.tile_ptr; }) {
     tiles = args.k == 1 && a.tiles > 0;
     teams = a.teams > 0;
+    if (tiles) left = shared_rows_of_tiles(a);
   }
   const int error = visit_dtype(args.dtype, [&](auto tag) -> int {
     using T = typename decltype(tag)::type;
@@ -124,12 +125,11 @@ int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
       return launch_overlapped(kernel, blocks, threads, stream, a, args, grid);
     };
     if constexpr (requires { a.tile_ptr; }) {
-      whole = tiles;
       if (tiles) return launch_spmv<T>(a, args, stream);
     }
     if constexpr (requires(int64_t item) { bounds_of(a, item); }) {
       if (const auto error = try_short<T>(a, work, args, stream)) {
-        whole = teams;
+        if (teams) left = {};
         return *error;
       }
     }
@@ -154,8 +154,8 @@ int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
     if (share_a_warp(work, work.width, 8)) return launch_unrolled<T, 1, 8, false>(work, 8, run);
     return launch_unrolled<T, 1, kWarp, false>(work, kWarp, run);
   });
-  if (error != cudaSuccess || whole) return error;
-  return combine(shared_rows(a), args, stream);
+  if (error != cudaSuccess) return error;
+  return combine(left, args, stream);
 }
 
 template <typename Format>

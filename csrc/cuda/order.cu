@@ -32,67 +32,78 @@ __global__ __launch_bounds__(kBlock, 1) void gather_kernel(GatherArgs args) {
   }
 }
 
-constexpr int kRowBlock = 128, kScattered = 4;
-constexpr int kStaged = 2048;  // values of a row that are kept: a power of two
+constexpr int kRowBlock = 128, kScattered = 4, kRowsOfBlock = 8;
+constexpr int kStagedBytes = 1 << 14;
 
-// A block a row. If the row's edges lie side by side, its values pass through shared memory, so that they are written
-// in sequence: there a value lies at its edge modulo kStaged.
+// A block takes several rows, each while the first entries of the next are on their way. A row's values, whose edges
+// lie side by side, pass through shared memory, so that they are written in sequence: there a value lies at its edge
+// modulo kStaged. Rows of more values are written as they come.
 template <typename T, typename Edge>
-__global__ __launch_bounds__(kRowBlock, kBudgeted ? 16 : 1) void scatter_kernel(ScatterArgs args) {
-  constexpr int kWarps = kRowBlock / kWarp;
+__global__ __launch_bounds__(kRowBlock, kBudgeted ? 10 : 1) void scatter_kernel(ScatterArgs args) {
+  constexpr int kStaged = kStagedBytes / sizeof(T), kWarps = kRowBlock / kWarp;
   __shared__ T staged[kStaged];
-  __shared__ int least[kWarps], most[kWarps];
-  wait_for_stream();
-  const int64_t begin = args.runs.rowptr[blockIdx.x], length = args.runs.rowptr[blockIdx.x + 1] - begin;
-  if (length == 0) return;
-  const auto* slot = static_cast<const Edge*>(args.slot.edge) + begin;
-  const T* from = static_cast<const T*>(args.from) + begin;
+  __shared__ int least[kWarps];
+  const auto* slot = static_cast<const Edge*>(args.slot.edge);
+  const T* from = static_cast<const T*>(args.from);
   T* to = static_cast<T*>(args.to);
-  if (length > kStaged) {
+  struct Row {
+    int64_t begin, length;
+  };
+  const auto row_at = [&](int64_t row) {
+    if (row >= args.runs.rows) return Row{0, 0};
+    return Row{args.runs.rowptr[row], args.runs.rowptr[row + 1] - args.runs.rowptr[row]};
+  };
+  Row now = row_at(blockIdx.x), next = row_at(blockIdx.x + int64_t{gridDim.x});
+  Edge edge[kScattered], origin;
+  T value[kScattered];
+  const auto load = [&](const Row& row, int64_t base) {
+#pragma unroll
+    for (int u = 0; u < kScattered; ++u) {
+      const int64_t i = base + u * kRowBlock;
+      if (i >= row.length) continue;
+      edge[u] = slot[row.begin + i];
+      value[u] = from[row.begin + i];
+    }
+  };
+  const auto load_first = [&](const Row& row) {
+    if (row.length > 0) origin = slot[row.begin];
+    load(row, threadIdx.x);
+  };
+  wait_for_stream();
+  load_first(now);
+  for (int64_t row = blockIdx.x; row < args.runs.rows; row += gridDim.x) {
+    const Row after = row_at(row + 2 * int64_t{gridDim.x});
+    if (now.length > kStaged) {
 #pragma unroll 4
-    for (int64_t i = threadIdx.x; i < length; i += kRowBlock) to[slot[i]] = from[i];
-    return;
-  }
-  const int count = static_cast<int>(length);
-  const Edge origin = slot[0];
-  int own_least = 0, own_most = 0;  // edges, from the origin on
-  for (int i = threadIdx.x; i < count; i += kRowBlock * kScattered) {
-    Edge edge[kScattered];
-    T value[kScattered];
+      for (int64_t i = threadIdx.x; i < now.length; i += kRowBlock) to[slot[now.begin + i]] = from[now.begin + i];
+      load_first(next);
+    } else {
+      const int count = static_cast<int>(now.length);
+      const Edge origin_now = origin;
+      int own_least = 0;  // edge, from that one on
+      for (int base = threadIdx.x;;) {
 #pragma unroll
-    for (int u = 0; u < kScattered; ++u) {
-      const bool there = i + u * kRowBlock < count;
-      edge[u] = there ? slot[i + u * kRowBlock] : origin;
-      if (there) value[u] = from[i + u * kRowBlock];
+        for (int u = 0; u < kScattered; ++u) {
+          if (base + u * kRowBlock >= count) continue;
+          staged[edge[u] % kStaged] = value[u];
+          own_least = min(own_least, static_cast<int>(edge[u] - origin_now));
+        }
+        base += kRowBlock * kScattered;
+        if (base >= count) break;
+        load(now, base);
+      }
+      load_first(next);
+      for (int half = kWarp / 2; half > 0; half /= 2) own_least = min(own_least, __shfl_xor_sync(~0u, own_least, half));
+      if (threadIdx.x % kWarp == 0) least[threadIdx.x / kWarp] = own_least;
+      __syncthreads();
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) own_least = min(own_least, least[w]);
+      const int64_t first = origin_now + static_cast<int64_t>(own_least);
+      for (int i = threadIdx.x; i < count; i += kRowBlock) to[first + i] = staged[(first + i) % kStaged];
+      __syncthreads();
     }
-#pragma unroll
-    for (int u = 0; u < kScattered; ++u) {
-      if (i + u * kRowBlock < count) staged[edge[u] % kStaged] = value[u];
-      // Two edges differ by less than 2^63, and those of a row that lie side by side by less than kStaged.
-      const Edge offset = edge[u] - origin;
-      own_least = offset < -kStaged ? -kStaged : min(own_least, static_cast<int>(offset));
-      own_most = offset > kStaged ? kStaged : max(own_most, static_cast<int>(offset));
-    }
-  }
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    own_least = min(own_least, __shfl_xor_sync(~0u, own_least, offset));
-    own_most = max(own_most, __shfl_xor_sync(~0u, own_most, offset));
-  }
-  if (threadIdx.x % kWarp == 0) {
-    least[threadIdx.x / kWarp] = own_least;
-    most[threadIdx.x / kWarp] = own_most;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int w = 0; w < kWarps; ++w) {
-    own_least = min(own_least, least[w]);
-    own_most = max(own_most, most[w]);
-  }
-  const int64_t first = origin + static_cast<int64_t>(own_least);
-  if (own_most - own_least == count - 1) {
-    for (int i = threadIdx.x; i < count; i += kRowBlock) to[first + i] = staged[(first + i) % kStaged];
-  } else {  // two of the values may have had one place
-    for (int i = threadIdx.x; i < count; i += kRowBlock) to[slot[i]] = from[i];
+    now = next;
+    next = after;
   }
 }
 
@@ -118,12 +129,13 @@ int gather_values(const GatherArgs& args, void* stream) {
 }
 
 int scatter_values(const ScatterArgs& args, void* stream) {
-  if (args.runs.rows == 0) return cudaSuccess;
-  if (args.runs.rows > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
+  const int64_t blocks = ceil_div(args.runs.rows, kRowsOfBlock);
+  if (blocks == 0) return cudaSuccess;
+  if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
   return visit_dtype(args.dtype, [&](auto tag) {
     return visit_slots(args.slot, [&](auto edge) {
       const auto kernel = scatter_kernel<typename decltype(tag)::type, typename decltype(edge)::type>;
-      return launch_overlapped(kernel, static_cast<unsigned>(args.runs.rows), kRowBlock, stream, args);
+      return launch_overlapped(kernel, static_cast<unsigned>(blocks), kRowBlock, stream, args);
     });
   });
 }

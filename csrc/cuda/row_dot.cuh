@@ -56,7 +56,7 @@ __device__ void dot_row(const SddmmArgs& args, const int32_t* col, int64_t begin
   const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
   int64_t at = begin + lane;
   int left = static_cast<int>(end - begin) - lane;
-  int32_t own = left > 0 ? col[at] : 0;
+  int32_t own = left > 0 ? load_once(col + at) : 0;
   Vec<T, S::kVec> other[S::kUnroll];
   const auto load_rows = [&] {
 #pragma unroll
@@ -70,7 +70,7 @@ __device__ void dot_row(const SddmmArgs& args, const int32_t* col, int64_t begin
   // From this lane's entry to the one whose total it receives.
   const int shift = (feature % S::kUnroll) * S::kNeighbours + neighbour - lane;
   load_rows();
-  int32_t next = left > kWarp ? col[at + kWarp] : 0;
+  int32_t next = left > kWarp ? load_once(col + at + kWarp) : 0;
   for (; left + lane > 0; left -= kWarp, at += kWarp) {
     A dot[S::kUnroll] = {};
 #pragma unroll
@@ -81,7 +81,7 @@ __device__ void dot_row(const SddmmArgs& args, const int32_t* col, int64_t begin
     }
     own = next;
     load_rows();
-    next = left > 2 * kWarp ? col[at + 2 * kWarp] : 0;
+    next = left > 2 * kWarp ? load_once(col + at + 2 * kWarp) : 0;
     A total = row_scale * sum_across<S::kLanes>(~0u, lane, dot);
     if (left <= shift) continue;
     if (args.col_scale) total *= static_cast<const A*>(args.col_scale)[col[at + shift]];
@@ -102,7 +102,7 @@ __device__ void dot_entries(const SddmmArgs& args, const int32_t* col, const Slo
   const auto* q = static_cast<const T*>(args.q);
   const auto* key = static_cast<const T*>(args.key);
   const T* row = kOneRow && begin < end ? q + row_of(begin) * args.ldq : q;
-  const auto load_col = [&](int64_t base) { return lane < S::kBatch && base + lane < end ? col[base + lane] : -1; };
+  const auto load_col = [&](int64_t base) { return lane < S::kBatch && base + lane < end ? load_once(col + base + lane) : -1; };
 
   int32_t next = load_col(begin);
   for (int64_t base = begin; base < end; base += S::kBatch) {

@@ -40,7 +40,9 @@ class RowSum {
   }
 
   __device__ Entry<T> load_entry(const int32_t* col, int64_t position, int64_t end) const {
-    return with_weight(position < end ? col[position] : -1, position);
+    const bool there = position < end;
+    const T value = load_value(position, there);
+    return entry_of(there ? load_once(col + position) : -1, value);
   }
 
   // Adds the entries held by lanes first .. last - 1 of the group, none of which is padding if all_there.
@@ -54,12 +56,15 @@ class RowSum {
   __device__ void add_run(const int32_t* col, int64_t begin, int64_t end) {
     int64_t at = begin + place_.lane;
     int left = static_cast<int>(end - begin);
-    int32_t next = place_.lane < left ? col[at] : -1;
+    int32_t next = place_.lane < left ? load_once(col + at) : -1;
     wait();
+    T next_value = load_value(at, place_.lane < left);
     for (; left > 0; left -= place_.batch) {
-      const Entry<T> entry = with_weight(next, at);
+      const Entry<T> entry = entry_of(next, next_value);
       at += place_.batch;
-      next = place_.lane + place_.batch < left ? col[at] : -1;  // while these entries are summed
+      const bool there = place_.lane + place_.batch < left;
+      next = there ? load_once(col + at) : -1;  // while these entries are summed
+      next_value = load_value(at, there);
       const int count = min(left, place_.batch);
       add(entry, 0, count, __all_sync(place_.mask, place_.lane >= count || entry.col >= 0));
     }
@@ -81,12 +86,19 @@ class RowSum {
   }
 
  private:
-  __device__ Entry<T> with_weight(int32_t col, int64_t position) const {
+  // Loaded for padding, too: to know better, the lane would have to wait for the column.
+  __device__ T load_value(int64_t position, bool there) const {
+    if constexpr (kWeighted) {
+      if (there && args_.value) return load_once(static_cast<const T*>(args_.value) + place_.head * args_.positions + position);
+    }
+    return T{};
+  }
+
+  __device__ Entry<T> entry_of(int32_t col, T value) const {
     Entry<T> entry{col, A(0)};
     if constexpr (kWeighted) {
       if (col >= 0) {
-        const auto* value = static_cast<const T*>(args_.value);
-        entry.weight = value ? widen(value[place_.head * args_.positions + position]) : A(1);
+        entry.weight = args_.value ? widen(value) : A(1);
         if (args_.col_scale) entry.weight *= static_cast<const A*>(args_.col_scale)[col];
       }
     }

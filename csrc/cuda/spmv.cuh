@@ -1,6 +1,6 @@
 // The product with a single feature: a block takes the entries of a tile of rows, one a thread and several at a time,
 // keeps the products in shared memory, and then sums those of each row (CSR-Stream, Greathouse and Daga 2014,
-// doi:10.1109/SC.2014.68). Work is balanced by entries, and there are no parts of rows to add up.
+// doi:10.1109/SC.2014.68). Work is balanced by entries; only of very long rows there are parts to add up.
 #pragma once
 
 #include "division.cuh"
@@ -24,11 +24,17 @@ class TileSum {
   __device__ TileSum(const Csr& a, const SpmmArgs& args) : a_(a), args_(args), x_(static_cast<const T*>(args.x)) {}
 
   __device__ void run(A* staged) {
-    const int64_t first = a_.tile_ptr[blockIdx.x];
-    const int rows = static_cast<int>(a_.tile_ptr[blockIdx.x + 1] - first);
+    if (blockIdx.x < a_.tile_parts) {
+      const int64_t begin = a_.tile_part_ptr[blockIdx.x];
+      const int count = static_cast<int>(a_.tile_part_ptr[blockIdx.x + 1] - begin);
+      return sum_run(staged, begin, count, [&] { return Target(-1, static_cast<int32_t>(blockIdx.x)); });
+    }
+    const int64_t* tile = a_.tile_ptr + (blockIdx.x - a_.tile_parts);
+    const int64_t first = tile[0];
+    const int rows = static_cast<int>(tile[1] - first);
     const int64_t begin = a_.rowptr[first];
     const int count = static_cast<int>(a_.rowptr[first + rows] - begin);
-    if (rows == 1) return sum_one(staged, first, begin, count);
+    if (rows == 1) return sum_run(staged, begin, count, [&] { return Target(a_.row[first], -1); });
     int lanes = kWarp;  // of a row
     while (lanes > 1 && lanes * rows > kTileBlock) lanes /= 2;
     const int groups = kTileBlock / lanes, group = threadIdx.x / lanes, lane = threadIdx.x % lanes;
@@ -51,14 +57,15 @@ class TileSum {
       A sum = 0;
       for (int entry = own.begin + lane; entry < own.end; entry += lanes) sum += staged[staged_at(entry)];
       for (int half = lanes / 2; half > 0; half /= 2) sum += __shfl_down_sync(mask, sum, half);
-      if (lane == 0) write(own.id, sum);
+      if (lane == 0) write(Target(own.id, -1), sum);
       own = next;
     }
   }
 
  private:
-  // One row, of any length: every thread sums a share.
-  __device__ void sum_one(A* shares, int64_t row, int64_t begin, int count) {
+  // One row or part, of any length: every thread sums a share.
+  template <typename TargetOf>
+  __device__ void sum_run(A* shares, int64_t begin, int count, const TargetOf& target) {
     A sum = 0;
     add_products(begin, count, [&](int, A product) { sum += product; });
     for (int half = kWarp / 2; half > 0; half /= 2) sum += __shfl_down_sync(~0u, sum, half);
@@ -66,26 +73,29 @@ class TileSum {
     __syncthreads();
     if (threadIdx.x > 0) return;
     for (int warp = 1; warp < kTileBlock / kWarp; ++warp) sum += shares[warp];
-    write(a_.row[row], sum);
+    write(target(), sum);
   }
 
   // add(entry, product) for this thread's entries of begin .. begin + count.
   template <typename Add>
   __device__ void add_products(int64_t begin, int count, const Add& add) {
     constexpr int kUnroll = 8;
-    bool waited = false;
-    for (int base = threadIdx.x; base < count || !waited; base += kTileBlock * kUnroll) {
-      int32_t col[kUnroll];
+    int32_t col[kUnroll];
+    const auto load_cols = [&](int base) {
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
         const int entry = base + u * kTileBlock;
         col[u] = entry < count ? a_.col[begin + entry] : -1;
       }
-      if (!waited) wait_for_stream(x_);
-      waited = true;
+    };
+    int base = threadIdx.x;
+    load_cols(base);
+    wait_for_stream(x_);
+    while (base < count) {
       A product[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
+        product[u] = 0;
         if (col[u] < 0) continue;
         product[u] = load<T, 1>(x_ + col[u] * args_.ldx)[0];
         if constexpr (kWeighted) {
@@ -93,16 +103,19 @@ class TileSum {
           if (args_.col_scale) product[u] *= static_cast<const A*>(args_.col_scale)[col[u]];
         }
       }
+      const int done = base;
+      base += kTileBlock * kUnroll;
+      load_cols(base);  // while the products are on their way
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        if (col[u] >= 0) add(base + u * kTileBlock, product[u]);
+        if (done + u * kTileBlock < count) add(done + u * kTileBlock, product[u]);
       }
     }
   }
 
-  __device__ void write(int32_t row, A sum) const {
+  __device__ void write(Target target, A sum) const {
     A total[1] = {sum};
-    write_sums<T, 1, true>(args_, Target(row, -1), 0, 0, total);
+    write_sums<T, 1, true>(args_, target, 0, 0, total);
   }
 
   const Csr& a_;
@@ -119,9 +132,10 @@ __global__ __launch_bounds__(kTileBlock, kBudgeted ? (sizeof(T) < 8 ? 10 : 8) : 
 
 template <typename T>
 int launch_spmv(const Csr& a, const SpmmArgs& args, void* stream) {
-  if (a.tiles > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
+  const int64_t blocks = a.tile_parts + a.tiles;
+  if (blocks > std::numeric_limits<int32_t>::max()) return cudaErrorInvalidConfiguration;
   const auto kernel = args.value || args.col_scale ? spmv_kernel<T, true> : spmv_kernel<T, false>;
-  return launch_overlapped(kernel, static_cast<unsigned>(a.tiles), kTileBlock, stream, a, args);
+  return launch_overlapped(kernel, static_cast<unsigned>(blocks), kTileBlock, stream, a, args);
 }
 
 }  // namespace pyg_sparse::cuda

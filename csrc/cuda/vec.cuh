@@ -78,6 +78,16 @@ __device__ Vec<T, kVec> load_in_order(const T* from) {
   return __builtin_bit_cast(Vec<T, kVec>, *reinterpret_cast<const typename WordOf<T, kVec>::Type*>(from));
 }
 
+constexpr int kOnce = 2;
+
+// What is read once leaves the cache to what is read again.
+template <typename T>
+__device__ T load_once(const T* from) {
+  using Word = typename WordOf<T, 1>::Type;
+  if constexpr (kOnce == 0 || sizeof(T) == 8) return *from;
+  else return __builtin_bit_cast(T, __ldcs(reinterpret_cast<const Word*>(from)));
+}
+
 // Rounds and stores kVec consecutive elements.
 template <typename T, int kVec>
 __device__ void store(T* to, const Accumulate<T> (&value)[kVec]) {
@@ -86,7 +96,12 @@ __device__ void store(T* to, const Accumulate<T> (&value)[kVec]) {
   } elements;
 #pragma unroll
   for (int v = 0; v < kVec; ++v) elements.element[v] = narrow<T>(value[v]);
-  *reinterpret_cast<Elements*>(to) = elements;
+  if constexpr (kOnce == 2) {
+    using Word = typename WordOf<T, kVec>::Type;
+    __stcs(reinterpret_cast<Word*>(to), __builtin_bit_cast(Word, elements));
+  } else {
+    *reinterpret_cast<Elements*>(to) = elements;
+  }
 }
 
 }  // namespace pyg_sparse::cuda

@@ -135,7 +135,7 @@ def test_bad_parameters(make: object, message: str) -> None:
 def test_csr_tiles_cover_all_rows(graph: Graph) -> None:
     matrix = Csr().build(rows_of(graph))
     starts = matrix.tile_ptr.tolist()
-    assert starts[0] == 0
+    assert starts[0] == matrix.tile_shared_ptr.numel() - 1
     assert starts[-1] == matrix.num_rows or starts == [0]
     assert starts == sorted(set(starts))
 
@@ -158,6 +158,42 @@ def test_csr_tiles_are_of_similar_cost() -> None:
     matrix.check()
 
 
+def test_csr_cuts_rows_that_tiles_would_wait_for() -> None:
+    lengths = torch.tensor([3] * 5000 + [4300, 20_000, 4096, 5000])  # 4096 + 48396 // 1024 = 4143
+    dst = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+    matrix = Csr().build(rows_from_edges(dst, dst % 7, len(lengths), 7, keep_slots=False))
+    assert matrix.row[:4].tolist() == [5001, 5003, 5000, 5002]
+    assert matrix.tile_shared_ptr.tolist() == [0, 10, 13, 16]
+    assert matrix.tile_part_ptr[:11].tolist() == list(range(0, 20_001, 2000))
+    assert int(matrix.tile_part_ptr.diff().max()) <= 2048
+    assert matrix.tile_ptr[:2].tolist() == [3, 4]
+    matrix.check()
+    rows = rows_from_edges(dst, dst % 7, len(lengths), 7, keep_slots=False)
+    by_id = Csr().build(rows_module.permute(rows, rows.row.argsort()))
+    assert sorted(by_id.row[:3].tolist()) == [5000, 5001, 5003]  # the longest of all come first in any order
+    by_id.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("tile_part_ptr", [0, 2000, 4200, 5001]),
+        ("tile_part_ptr", [0, 3333, 1666, 5000]),
+        ("tile_part_ptr", [0, 3000, 4000]),
+        ("tile_shared_ptr", [0, 0, 3]),
+        ("tile_shared_ptr", [0]),
+        ("tile_ptr", [0, 2, 102]),
+    ],
+)
+def test_csr_check_refuses_wrong_parts_of_tiles(name: str, wrong: list[int]) -> None:
+    dst = torch.tensor([0] * 5000 + list(range(1, 102)))
+    matrix = Csr().build(rows_from_edges(dst, dst % 7, 102, 7, keep_slots=False))
+    assert matrix.tile_part_ptr.tolist() == [0, 1666, 3333, 5000]
+    matrix.check()
+    with pytest.raises(ValueError, match=r"tile_|partials"):
+        dataclasses.replace(matrix, **{name: torch.tensor(wrong)}).check()
+
+
 def test_csr_tiles_of_few_rows_are_small() -> None:
     dst = torch.arange(300).repeat_interleave((torch.arange(300) % 30) ** 2 // 29)
     matrix = Csr().build(rows_from_edges(dst, dst, 300, 300, keep_slots=False))
@@ -169,7 +205,7 @@ def test_csr_tiles_of_few_rows_are_small() -> None:
     ("lengths", "tiles"),
     [
         ([4096], True),
-        ([4200], False),  # all would wait for its block
+        ([4200], False),  # all rows are to be cut
         ([4200, *[100] * 300], True),
         ([16] * 1000, False),  # even, and short
         ([16] * 1000 + [400] * 10, True),
@@ -230,24 +266,43 @@ def test_check_refuses_slots_of_padding_out_of_range() -> None:
     ("lengths", "teams"),
     [
         ([2] * 100, 0),
-        ([2] * 100 + [128] * 3, 3),  # 8 parts of 16
-        ([2] * 100 + [129, 20, 20], 0),
+        ([2] * 100 + [1024, 33, 32], 2),
+        ([2] * 100 + [1025, 33], 0),
         ([40] * 50 + [500], 0),  # rows that are not short
         ([2] * 400_000 + [512, 400], 2),
         ([2] * 600_000 + [512, 400], 0),  # many entries
     ],
 )
-def test_csr_has_teams_for_rows_of_a_few_parts(lengths: list[int], teams: int) -> None:
+def test_csr_has_teams_for_rows_that_a_block_can_sum(lengths: list[int], teams: int) -> None:
     dst = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
     matrix = Csr().build(rows_from_edges(dst, dst, len(lengths), len(lengths), keep_slots=False))
     assert torch.equal(matrix.team_ptr, matrix.rowptr[: teams + 1])
     matrix.check()
 
 
-@pytest.mark.parametrize("wrong", [[], [0, 20], [0, 20, 99], [0, 20, 40, 44]])
+@pytest.mark.parametrize("wrong", [[], [0, 40], [0, 40, 99], [0, 40, 80, 84]])
 def test_csr_check_refuses_wrong_teams(wrong: list[int]) -> None:
-    dst = torch.tensor([0] * 20 + [1] * 20 + [2] * 4 + list(range(3, 20)))
+    dst = torch.tensor([0] * 40 + [1] * 40 + [2] * 4 + list(range(3, 20)))
     matrix = Csr().build(rows_from_edges(dst, dst, 20, 20, keep_slots=False))
-    assert matrix.team_ptr.tolist() == [0, 20, 40]
+    assert matrix.team_ptr.tolist() == [0, 40, 80]
     with pytest.raises(ValueError, match="team_ptr"):
         dataclasses.replace(matrix, team_ptr=torch.tensor(wrong, dtype=torch.long)).check()
+
+
+@pytest.mark.parametrize(
+    ("rows", "mean", "longest", "split"),
+    [
+        (100, 3, 60, 16),
+        (5000, 4, 60, 32),
+        (1000, 20, 100, 64),
+        (10_000, 20, 300, 128),
+        (100_000, 3, 100, 64),
+        (10_000, 30, 600, 256),
+        (100_000, 30, 600, 256),
+        (2000, 1200, 9000, 4096),
+    ],
+)
+def test_csr_default_split(rows: int, mean: int, longest: int, split: int) -> None:
+    dst = torch.cat([torch.arange(rows).repeat_interleave(mean), torch.zeros(longest - mean, dtype=torch.long)])
+    matrix = Csr().build(rows_from_edges(dst, dst, rows, rows, keep_slots=False))
+    assert matrix.part_ptr.numel() - 1 == -(-longest // split)

@@ -19,6 +19,10 @@ struct Csr {
   const int64_t* team_ptr;    // [teams + 1], entries
   int64_t tiles;
   const int64_t* tile_ptr;  // [tiles + 1], rows; without tiles, spmm with one feature has no kernel of its own
+  int64_t tile_parts;
+  const int64_t* tile_part_ptr;    // [tile_parts + 1]
+  int64_t tile_long_rows;          // rows in no tile, the first, which are cut into parts
+  const int64_t* tile_shared_ptr;  // [tile_long_rows + 1]
 };
 
 // Most entries in a tile of several rows (pyg_sparse/formats/csr.py).
@@ -30,6 +34,7 @@ inline int64_t entries_before(const Csr& a, int64_t item) {
   return item < a.parts ? a.part_ptr[item] : a.rowptr[a.long_rows + item - a.parts];
 }
 inline SharedRows shared_rows(const Csr& a) { return {a.long_rows, a.row, a.shared_ptr}; }
+inline SharedRows shared_rows_of_tiles(const Csr& a) { return {a.tile_long_rows, a.row, a.tile_shared_ptr}; }
 inline RowRuns row_runs(const Csr& a) { return {a.rows, a.rowptr}; }
 
 namespace cpu {
