@@ -56,7 +56,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--directions", nargs="+", choices=["fwd", "bwd"], default=["fwd", "bwd"])
-    add("--values", nargs="+", choices=["implicit", "explicit"], default=["implicit"])
+    add("--values", nargs="+", choices=["implicit", "explicit", "constant"], default=["implicit"])
     add(
         "--rivals",
         nargs="*",

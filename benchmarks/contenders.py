@@ -38,6 +38,7 @@ class Problem:
     direction: str
     x: Tensor
     weight: Tensor | None
+    constant: bool = False  # our plan may store the weight in its own order, as rivals do
 
     @property
     def dtype(self) -> torch.dtype:
@@ -140,7 +141,8 @@ def external(folder: Path) -> list[Contender[Problem]]:
 def _ours(spec: str | FormatSpec, problem: Problem) -> Iterator[Prepared]:
     plan, build_ms = planned(problem.graph, spec, edge_values=problem.weight is not None)
     directed = plan if problem.direction == "fwd" else plan.t()
-    run = partial(pyg_sparse.spmm, directed, problem.x, problem.weight)
+    weight = directed.store_weight(problem.weight) if problem.constant else problem.weight
+    run = partial(pyg_sparse.spmm, directed, problem.x, weight)
     yield Prepared(run, build_ms, plan.num_bytes())
 
 

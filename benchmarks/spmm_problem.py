@@ -17,9 +17,10 @@ def make(graph: Graph, direction: str, values: str, k: int, dtype: torch.dtype, 
     generator = torch.Generator(device).manual_seed(seed)
     num_cols = graph.num_src if direction == "fwd" else graph.num_dst
     x = torch.randn(num_cols, k, device=device, generator=generator).to(dtype)
-    explicit = values == "explicit"
-    weight = torch.randn(graph.num_edges, device=device, generator=generator).to(dtype) if explicit else None
-    return Problem(graph, direction, x, weight)
+    weight = None
+    if values != "implicit":
+        weight = torch.randn(graph.num_edges, device=device, generator=generator).to(dtype)
+    return Problem(graph, direction, x, weight, constant=values == "constant")
 
 
 def describe(problem: Problem, speeds: dict[str, Any]) -> Row:
@@ -35,6 +36,6 @@ def describe(problem: Problem, speeds: dict[str, Any]) -> Row:
         "k": x.size(1),
         "dtype": str(x.dtype).removeprefix("torch."),
         "direction": problem.direction,
-        "values": "implicit" if problem.weight is None else "explicit",
+        "values": "implicit" if problem.weight is None else "constant" if problem.constant else "explicit",
         **measure.limits(bytes_min, gather_bytes, speeds),
     }

@@ -38,12 +38,12 @@ def _spmm(side: Side) -> Callable[..., Tensor]:
 
 
 def _spmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, value, *scales, bias, relu, edges = inputs[8:]
+    x, value, t_value, *scales, bias, relu, edges = inputs[8:]
     ctx.heads = value.size(1) if value is not None and value.dim() == 2 else 1
     ctx.bias_dtype = None if bias is None else bias.dtype
     # As in eager.py.
     needs_x = value is not None and value.requires_grad
-    tensors = (x if needs_x else None, value, *scales, output if relu else None)
+    tensors = (x if needs_x else None, value, t_value, *scales, output if relu else None)
     ctx.saved = Saved(ctx, Side(inputs[:8], edges), tensors)
 
 
@@ -53,9 +53,9 @@ def _spmm_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     def dots(*args: Any) -> Tensor:
         return torch.ops.pyg_sparse.sddmm(*side.operands, saved[1].size(0), ctx.heads, *args, side.edges)
 
-    needed = [ctx.needs_input_grad[i] for i in (8, 9, 13)]
+    needed = [ctx.needs_input_grad[i] for i in (8, 9, 14)]
     grad_x, grad_value, grad_bias = gradients.of_spmm(needed, grad, saved, ctx.bias_dtype, _spmm(side.t), dots)
-    return *_no_gradients(ctx), grad_x, grad_value, None, None, None, grad_bias, None, None
+    return *_no_gradients(ctx), grad_x, grad_value, None, None, None, None, grad_bias, None, None
 
 
 def _sddmm_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

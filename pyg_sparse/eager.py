@@ -22,13 +22,14 @@ def spmm(
     side: Side,
     x: Tensor,
     value: OptTensor = None,
+    t_value: OptTensor = None,
     row_scale: OptTensor = None,
     col_scale: OptTensor = None,
     self_scale: OptTensor = None,
     bias: OptTensor = None,
     relu: bool = False,
 ) -> Tensor:
-    args = (x, value, row_scale, col_scale, self_scale, bias)
+    args = (x, value, t_value, row_scale, col_scale, self_scale, bias)
     if _is_recorded_whole():
         return torch.ops.pyg_sparse.spmm.default(*side.operands, *args, relu, side.edges)
     if _records(args):
@@ -98,12 +99,12 @@ def _matrix(matrix: SparseMatrix) -> tuple[Any, ...]:
 
 class _Spmm(Function):
     @staticmethod
-    def forward(ctx: Any, side: Side, x: Tensor, value: OptTensor, *rest: Any) -> Tensor:
+    def forward(ctx: Any, side: Side, x: Tensor, value: OptTensor, t_value: OptTensor, *rest: Any) -> Tensor:
         *scales, bias, relu = rest
-        out = _spmm(side, x, value, *rest)
+        out = _spmm(side, x, value, t_value, *rest)
         ctx.bias_dtype = None if bias is None else bias.dtype
         # x is needed for the gradient in value alone, and the output for relu's, which is 0 where the output is.
-        tensors = (x if ctx.needs_input_grad[2] else None, value, *scales, out if relu else None)
+        tensors = (x if ctx.needs_input_grad[2] else None, value, t_value, *scales, out if relu else None)
         ctx.saved = Saved(ctx, side, tensors)
         return out
 
@@ -118,9 +119,9 @@ class _Spmm(Function):
         def transposed(*args: Any) -> Tensor:
             return spmm(side.t, *args)
 
-        needed = needs[1], needs[2], needs[6]
+        needed = needs[1], needs[2], needs[7]
         grad_x, grad_value, grad_bias = gradients.of_spmm(needed, grad, saved, ctx.bias_dtype, transposed, dots)
-        return None, grad_x, grad_value, None, None, None, grad_bias, None
+        return None, grad_x, grad_value, None, None, None, None, grad_bias, None
 
 
 class _Sddmm(Function):

@@ -21,17 +21,20 @@ def of_spmm(
     """In x, value and bias, as far as needed.
 
     Args:
-        saved: x (for the gradient in value), value, row_scale, col_scale, self_scale, and the output of a ReLU.
-        t_spmm: (x, value, row_scale, col_scale, self_scale) with the transpose.
+        saved: x (for the gradient in value), value, t_value, row_scale, col_scale, self_scale, and a ReLU's output.
+        t_spmm: (x, value, t_value, row_scale, col_scale, self_scale) with the transpose.
         sddmm: (q, k, row_scale, col_scale).
     """
-    x, value, row_scale, col_scale, self_scale, out = saved
+    x, value, t_value, row_scale, col_scale, self_scale, out = saved
     if out is not None:
         grad = torch.ops.aten.threshold_backward(grad, out, 0)
-    grad_x = t_spmm(grad, value, col_scale, row_scale, self_scale) if needs[0] else None
+    values = (value, None) if t_value is None else (t_value, value)
+    grad_x = t_spmm(grad, *values, col_scale, row_scale, self_scale) if needs[0] else None
     grad_value = None
     if needs[1]:
         assert value is not None
+        if t_value is not None:
+            raise RuntimeError("values in a plan's own order are constant: they have no gradient")
         grad_value = sddmm(grad, x, row_scale, col_scale).view_as(value)
     return grad_x, grad_value, grad.sum(0, dtype=bias_dtype) if needs[2] else None
 
@@ -45,8 +48,8 @@ def of_sddmm(
 ) -> tuple[OptTensor, OptTensor]:
     """In q and k, as far as needed. ``saved``: q, k, row_scale, col_scale; ``spmm`` and ``t_spmm`` as above."""
     q, k, row_scale, col_scale = saved
-    grad_q = spmm(k, grad, row_scale, col_scale, None) if needs[0] else None
-    grad_k = t_spmm(q, grad, col_scale, row_scale, None) if needs[1] else None
+    grad_q = spmm(k, grad, None, row_scale, col_scale, None) if needs[0] else None
+    grad_k = t_spmm(q, grad, None, col_scale, row_scale, None) if needs[1] else None
     return grad_q, grad_k
 
 

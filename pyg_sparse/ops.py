@@ -8,6 +8,7 @@ from torch import Tensor
 from pyg_sparse import eager
 from pyg_sparse.plan import Plan
 from pyg_sparse.validate import check_edge_weight, check_features, check_vector
+from pyg_sparse.weights import StoredWeight
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 
@@ -15,7 +16,7 @@ REDUCTIONS = ("sum", "mean", "max", "min")
 def spmm(
     plan: Plan,
     x: Tensor,
-    edge_weight: Tensor | None = None,
+    edge_weight: Tensor | StoredWeight | None = None,
     *,
     reduce: str = "sum",
     row_scale: Tensor | None = None,
@@ -42,7 +43,8 @@ def spmm(
         plan: the graph.
         x: ``[..., num_src, K]``, fp64, fp32, bf16 or fp16, any strides.
         edge_weight: ``[E]`` of x's dtype (under autocast, any), in the order of the plan's ``edge_index``; or
-            ``[E, H]``, a weight for each of ``H`` heads, and x is then ``[num_src, H, K]``.
+            ``[E, H]``, a weight for each of ``H`` heads, and x is then ``[num_src, H, K]``; or constant weights that
+            the plan has stored in its own order (:meth:`pyg_sparse.Plan.store_weight`).
         reduce: ``"sum"``; ``"mean"``: the sum divided by the number of in-edges (0 where there are none); ``"max"`` or
             ``"min"``.
         row_scale: ``[num_dst]``, fp64 for fp64 features and fp32 otherwise.
@@ -68,11 +70,16 @@ def spmm(
         _need_plain_messages(
             reduce, edge_weight, row_scale=row_scale, col_scale=col_scale, self_scale=self_scale, bias=bias, relu=relu
         )
+    t_weight = None
     if edge_weight is not None:
         _need_edge_values(plan, "edge_weight")
-        if torch.is_autocast_enabled(x.device.type) and isinstance(edge_weight, Tensor):
+        if torch.is_autocast_enabled(x.device.type) and isinstance(edge_weight, Tensor | StoredWeight):
             edge_weight = edge_weight.to(x.dtype)  # autocast lowers x, but not the weights, on the way here
-        check_edge_weight(edge_weight, plan.device, plan.num_edges, x)
+        if isinstance(edge_weight, StoredWeight):
+            edge_weight, t_weight = edge_weight.of(plan)
+            check_vector("edge_weight", edge_weight, plan.device, plan.forward.col.numel(), x.dtype, "position")
+        else:
+            check_edge_weight(edge_weight, plan.device, plan.num_edges, x)
     if row_scale is not None:
         check_vector("row_scale", row_scale, plan.device, plan.num_dst, scale_dtype, "target")
     if col_scale is not None:
@@ -102,13 +109,13 @@ def spmm(
     if extremum:
         out = eager.extremum(plan, x, edge_weight, reduce == "max")
     elif torch.is_grad_enabled() and any(scale is not None and scale.requires_grad for scale in scales):
-        out = _with_gradients_of_scales(plan, x, edge_weight, *scales)
+        out = _with_gradients_of_scales(plan, x, (edge_weight, t_weight), *scales)
         if bias is not None:
             out = (out + bias).to(x.dtype)
         if relu:
             out = out.relu()
     else:
-        out = eager.spmm(plan.side, x, edge_weight, *scales, bias, relu)
+        out = eager.spmm(plan.side, x, edge_weight, t_weight, *scales, bias, relu)
     if len(shape) == 2:
         return out
     return (
@@ -119,15 +126,17 @@ def spmm(
 def _with_gradients_of_scales(
     plan: Plan,
     x: Tensor,
-    edge_weight: Tensor | None,
+    weights: tuple[Tensor | None, Tensor | None],
     row_scale: Tensor | None,
     col_scale: Tensor | None,
     self_scale: Tensor | None,
 ) -> Tensor:
     """The operator has no gradient in its scales: those that need one are multiplied by torch."""
     if x.dtype in (torch.bfloat16, torch.float16):  # between the steps, sums keep the accumulator's precision
-        weight = None if edge_weight is None else edge_weight.float()
-        return _with_gradients_of_scales(plan, x.float(), weight, row_scale, col_scale, self_scale).to(x.dtype)
+        value, t_value = (None if weight is None else weight.float() for weight in weights)
+        return _with_gradients_of_scales(plan, x.float(), (value, t_value), row_scale, col_scale, self_scale).to(
+            x.dtype
+        )
     before = after = add = None
     if col_scale is not None and col_scale.requires_grad:
         before, col_scale = col_scale, None
@@ -137,7 +146,7 @@ def _with_gradients_of_scales(
         add, self_scale = self_scale, None
     scaled = x if before is None else _scaled(x, before)
     scales = (row_scale, col_scale, self_scale)
-    out = eager.spmm(plan.side, scaled, edge_weight, *scales)
+    out = eager.spmm(plan.side, scaled, *weights, *scales)
     if after is not None:
         out = _scaled(out, after)
     if add is not None:
@@ -188,11 +197,15 @@ def _check_plan(plan: Plan) -> None:
         raise TypeError(f"plan must be a pyg_sparse.Plan, not {type(plan).__name__}; make one with pyg_sparse.plan")
 
 
-def _need_plain_messages(reduce: str, edge_weight: Tensor | None, *, relu: bool, **vectors: Tensor | None) -> None:
+def _need_plain_messages(
+    reduce: str, edge_weight: Tensor | StoredWeight | None, *, relu: bool, **vectors: Tensor | None
+) -> None:
     """An extremum is taken over the edges' own messages: nothing is multiplied or added to them or to the result."""
     given = [name for name, vector in vectors.items() if vector is not None] + ["relu"] * bool(relu)
     if given:
         raise ValueError(f"{given[0]} cannot be used with reduce={reduce!r}; it needs reduce='sum' or 'mean'")
+    if isinstance(edge_weight, StoredWeight):
+        raise ValueError(f"a stored edge_weight cannot be used with reduce={reduce!r}: pass the weights, [E]")
     if isinstance(edge_weight, Tensor) and edge_weight.dim() == 2:
         raise ValueError(
             f"edge_weight of shape {list(edge_weight.shape)} cannot be used with reduce={reduce!r}, which takes one "

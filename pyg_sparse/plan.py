@@ -15,6 +15,7 @@ from pyg_sparse.formats.rows import true_indices
 from pyg_sparse.order import ORDERS, arrange, choose_order
 from pyg_sparse.side import REVERSED, Side
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
+from pyg_sparse.weights import StoredWeight, store_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +89,20 @@ class Plan:
             in_degree=self.out_degree,
             out_degree=self.in_degree,
         )
+
+    def store_weight(self, edge_weight: Tensor) -> StoredWeight:
+        """Constant edge weights, brought into the plan's order once: :func:`pyg_sparse.spmm` reads them in sequence.
+
+        Takes the memory of two copies, one a direction. Weights that change, or need a gradient, are passed to
+        :func:`pyg_sparse.spmm` as they are.
+
+        Args:
+            edge_weight: ``[E]`` of a floating-point dtype, in the order of ``edge_index``, without a gradient.
+
+        Raises:
+            TypeError, ValueError: it does not fit the plan; the message says how.
+        """
+        return store_weight(self, edge_weight)
 
     def edge_index(self) -> Tensor:
         """int64 ``[2, E]``, rebuilt: in the caller's edge order if the plan has edge values, else sorted by target."""

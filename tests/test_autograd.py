@@ -180,7 +180,7 @@ def test_checkpoints(reentrant: bool, device: str) -> None:
 
     def registered(x: Tensor, value: Tensor) -> Tensor:
         side = plan.side
-        out = torch.ops.pyg_sparse.spmm(*side.operands, x, value, None, None, None, None, True, side.edges)
+        out = torch.ops.pyg_sparse.spmm(*side.operands, x, value, None, None, None, None, None, True, side.edges)
         dots = torch.ops.pyg_sparse.sddmm(*side.operands, plan.num_edges, 1, out, x, None, None, side.edges)
         return dots.squeeze(1)
 
@@ -215,7 +215,7 @@ def test_opcheck(spec: FormatSpec, device: str) -> None:
     x, value = leaf(80, 6, device=device), leaf(plan.num_edges, device=device)
     scale = torch.rand(80, dtype=torch.float64, device=device)
     bias = leaf(6, device=device)
-    for optional in [(value, scale, scale, scale, bias, True), (None, None, None, None, None, False)]:
+    for optional in [(value, None, scale, scale, scale, bias, True), (None,) * 6 + (False,)]:
         torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*plan.side.operands, x, *optional, plan.edges))
     sddmm = (*plan.side.operands, plan.num_edges, 2, leaf(80, 6, device=device), x, scale, None, plan.edges)
     torch.library.opcheck(torch.ops.pyg_sparse.sddmm.default, sddmm)

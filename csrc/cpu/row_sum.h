@@ -21,8 +21,10 @@ PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, int64_t head, 
                                             int64_t col) {
   Accumulate<T> result = 1;
   if constexpr (kWeighted) {
-    const int64_t at = args.value ? edge_of(slot, position) * args.heads + head : 0;
-    if (args.value) result = widen(static_cast<const T*>(args.value)[at]);
+    if (args.value) {
+      const int64_t at = args.stored ? position : edge_of(slot, position) * args.heads + head;
+      result = widen(static_cast<const T*>(args.value)[at]);
+    }
     if (args.col_scale) result *= static_cast<const Accumulate<T>*>(args.col_scale)[col];
   }
   return result;

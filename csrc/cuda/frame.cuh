@@ -15,7 +15,7 @@ struct Frame {
   using T = typename S::T;
   const T* base;
   uint32_t start;      // of the slice in row 0
-  uint32_t last_word;  // of x; no load goes past it
+  uint32_t last_word;  // that holds any of x; no load goes past it
 
   __device__ Frame(const SpmmArgs& args, const Place<S>& place) {
     const auto address = reinterpret_cast<uintptr_t>(args.x);

@@ -50,11 +50,10 @@ int launch_short(const Format& a, const Work& work, const SpmmArgs& args, void* 
   // Neighbours make the path of a row shorter, but have to be added up: they pay where lanes would be idle, and where
   // a row's features fill less than a sector.
   constexpr int kNarrow = 4, kEntries = 8;
-  constexpr int64_t kShortToFill = 32;
   int neighbours = 1;
   while (2 * neighbours * division.lanes <= kWarp &&
          ((2 * neighbours * division.lanes <= kNarrow && mean > kEntries * neighbours) ||
-          (mean > neighbours && warps(2 * neighbours) <= kShortToFill * processors))) {
+          (mean > neighbours && warps(2 * neighbours) <= kWarpsToFill * processors))) {
     neighbours *= 2;
   }
   int most_neighbours = 1;

@@ -102,7 +102,9 @@ __device__ void dot_entries(const SddmmArgs& args, const int32_t* col, const Slo
   const auto* q = static_cast<const T*>(args.q);
   const auto* key = static_cast<const T*>(args.key);
   const T* row = kOneRow && begin < end ? q + row_of(begin) * args.ldq : q;
-  const auto load_col = [&](int64_t base) { return lane < S::kBatch && base + lane < end ? load_once(col + base + lane) : -1; };
+  const auto load_col = [&](int64_t base) {
+    return lane < S::kBatch && base + lane < end ? load_once(col + base + lane) : -1;
+  };
 
   int32_t next = load_col(begin);
   for (int64_t base = begin; base < end; base += S::kBatch) {

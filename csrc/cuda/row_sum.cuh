@@ -89,7 +89,8 @@ class RowSum {
   // Loaded for padding, too: to know better, the lane would have to wait for the column.
   __device__ T load_value(int64_t position, bool there) const {
     if constexpr (kWeighted) {
-      if (there && args_.value) return load_once(static_cast<const T*>(args_.value) + place_.head * args_.positions + position);
+      if (there && args_.value)
+        return load_once(static_cast<const T*>(args_.value) + place_.head * args_.positions + position);
     }
     return T{};
   }

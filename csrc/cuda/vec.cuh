@@ -78,14 +78,10 @@ __device__ Vec<T, kVec> load_in_order(const T* from) {
   return __builtin_bit_cast(Vec<T, kVec>, *reinterpret_cast<const typename WordOf<T, kVec>::Type*>(from));
 }
 
-constexpr int kOnce = 2;
-
-// What is read once leaves the cache to what is read again.
+// An index or a value that no other thread reads, nor this one again: it leaves the cache to rows of features.
 template <typename T>
 __device__ T load_once(const T* from) {
-  using Word = typename WordOf<T, 1>::Type;
-  if constexpr (kOnce == 0 || sizeof(T) == 8) return *from;
-  else return __builtin_bit_cast(T, __ldcs(reinterpret_cast<const Word*>(from)));
+  return __builtin_bit_cast(T, __ldcs(reinterpret_cast<const typename WordOf<T, 1>::Type*>(from)));
 }
 
 // Rounds and stores kVec consecutive elements.
@@ -96,12 +92,7 @@ __device__ void store(T* to, const Accumulate<T> (&value)[kVec]) {
   } elements;
 #pragma unroll
   for (int v = 0; v < kVec; ++v) elements.element[v] = narrow<T>(value[v]);
-  if constexpr (kOnce == 2) {
-    using Word = typename WordOf<T, kVec>::Type;
-    __stcs(reinterpret_cast<Word*>(to), __builtin_bit_cast(Word, elements));
-  } else {
-    *reinterpret_cast<Elements*>(to) = elements;
-  }
+  *reinterpret_cast<Elements*>(to) = elements;
 }
 
 }  // namespace pyg_sparse::cuda

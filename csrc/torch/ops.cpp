@@ -27,17 +27,22 @@ Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
 constexpr const char* kByTarget = "by target";
 constexpr const char* kBySource = "by source";
 
-// t_format, t_layout, t_partials and the order of edges are for the gradient alone.
+// t_format, t_layout, t_partials and the order of edges are for the gradient alone. So is t_value, but where it is
+// given, value is in the format's order of positions, as t_value is in the transpose's.
 Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
-            int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor row_scale,
-            OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias, bool relu, std::string) {
+            int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor t_value,
+            OptionalTensor row_scale, OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias,
+            bool relu, std::string) {
   const FormatOps& ops = find_format(format);
   check_same_device(x, layout);
   const DType dtype = dtype_of(x, "x");
   const ScalarType scale = scale_type(dtype);
   const Tensor features = row_major(x, num_cols, "x");
   const int64_t k = features.size(1);
-  STD_TORCH_CHECK(!value || ops.has_slots(layout) || ops.positions(layout) == 0,
+  const bool stored = t_value.has_value();
+  STD_TORCH_CHECK(!stored || (value && value->dim() == 1 && value->numel() == ops.positions(layout)),
+                  "with t_value, value must have shape [", ops.positions(layout), "]");
+  STD_TORCH_CHECK(!value || stored || ops.has_slots(layout) || ops.positions(layout) == 0,
                   "value needs a plan built with edge_values=True");
   const int64_t heads = value && value->dim() == 2 ? value->size(1) : 1;
   STD_TORCH_CHECK(heads > 0 && k % heads == 0, "the width of x, ", k, ", must be a multiple of value's ", heads,
@@ -71,6 +76,7 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
                       .ldself = row_stride(features),
                       .out = out.mutable_data_ptr(),
                       .value = values.data(),
+                      .stored = stored,
                       .positions = ops.positions(layout),
                       .row_scale = row_scales.data(),
                       .col_scale = scale_first ? nullptr : col_scales.data(),
@@ -128,7 +134,7 @@ Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t partials, s
 STABLE_TORCH_LIBRARY(pyg_sparse, m) {
   m.def(
       "spmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "
-      "int num_rows, int num_cols, Tensor x, Tensor? value, Tensor? row_scale, Tensor? col_scale, "
+      "int num_rows, int num_cols, Tensor x, Tensor? value, Tensor? t_value, Tensor? row_scale, Tensor? col_scale, "
       "Tensor? self_scale, Tensor? bias, bool relu, str edges) -> Tensor");
   m.def(
       "sddmm(str format, Tensor[] layout, int partials, str t_format, Tensor[] t_layout, int t_partials, "

@@ -39,7 +39,7 @@ void run_spmm_on_cuda(const View& a, SpmmArgs args, const Tensor& out) {
   const torch::stable::accelerator::DeviceGuard guard(out.get_device_index());
   void* stream = current_stream(out.get_device_index());
   std::optional<Tensor> ordered;
-  if (args.value && args.positions > 0) {
+  if (args.value && !args.stored && args.positions > 0) {
     ordered = torch::stable::new_empty(out, {args.heads, args.positions});
     const GatherArgs order{args.dtype, args.positions, args.heads, a.slot, args.value, ordered->mutable_data_ptr()};
     check_cuda(cuda::gather_values(order, stream), "spmm (order of values)");

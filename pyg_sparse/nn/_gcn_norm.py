@@ -19,15 +19,22 @@ from torch import Tensor
 
 from pyg_sparse.ops import spmm
 from pyg_sparse.plan import Plan
+from pyg_sparse.weights import StoredWeight
 
 
 class Propagation(NamedTuple):
     """Everything :func:`pyg_sparse.spmm` needs to aggregate over one graph."""
 
     plan: Plan
-    edge_weight: Tensor | None = None
+    edge_weight: Tensor | StoredWeight | None = None
     scale: Tensor | None = None
     self_scale: Tensor | None = None
+
+    def kept(self) -> Propagation:
+        """The same for many calls: edge weights without a gradient are brought into the plan's order."""
+        if not isinstance(self.edge_weight, Tensor) or self.edge_weight.requires_grad:
+            return self
+        return self._replace(edge_weight=self.plan.store_weight(self.edge_weight))
 
     def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         # The features' dtype counts now, which autocast may have lowered since the factors were computed.

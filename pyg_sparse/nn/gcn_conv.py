@@ -128,7 +128,7 @@ class GCNConv(torch_geometric.nn.GCNConv):
             edge_weight, self_weight = replaced_self_loops(plan, edge_weight, fill_value, dtype)
         propagation = gcn_norm(plan, edge_weight, self_weight, dtype)
         if self.cached:
-            self._cached_edge_index = propagation
+            self._cached_edge_index = propagation = propagation.kept()
         return propagation
 
     def _plan(self, x: Tensor, edge_index: Tensor | Plan, edge_weight: OptTensor) -> tuple[Plan, OptTensor]:

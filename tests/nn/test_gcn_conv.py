@@ -250,6 +250,16 @@ def test_cached_ignores_later_graphs(device, weighted):
     torch.testing.assert_close(ours(x, edge_index.flip(0)), fresh(x, edge_index.flip(0)))
 
 
+def test_cached_weights_are_stored_unless_they_are_learned(device):
+    num_nodes, edge_index = graph("random", device)
+    x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)
+    for learned in (False, True):
+        edge_weight = torch.rand(edge_index.size(1), dtype=torch.float64, device=device, requires_grad=learned)
+        pyg, ours = convs(4, 3, device, cached=True)
+        torch.testing.assert_close(ours(x, edge_index, edge_weight), pyg(x, edge_index, edge_weight))
+        assert isinstance(ours._cached_edge_index.edge_weight, pyg_sparse.StoredWeight) != learned
+
+
 def test_cached_without_normalisation_follows_the_graph(device):
     num_nodes, edge_index = graph("random", device)
     x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)

@@ -31,7 +31,8 @@ struct SharedRows {
 // Dense matrices are row-major with unit stride inside a row. Null pointers mean "absent".
 // value has x's dtype; scales, bias and partial have Accumulate<dtype>.
 // The k features are heads blocks of equal width, each with its own value for an edge: on the CPU value[edge, head], in
-// the caller's order of edges; on CUDA value[head, position], which gather_values has brought into the format's.
+// the caller's order of edges; on CUDA value[head, position], which gather_values has brought into the format's. Values
+// that are stored came in the format's order, with one head.
 struct SpmmArgs {
   DType dtype;
   int64_t k;
@@ -43,6 +44,7 @@ struct SpmmArgs {
   int64_t ldself;
   void* out;
   const void* value = nullptr;
+  bool stored = false;
   int64_t positions = 0;  // of the format
   const void* row_scale = nullptr;
   const void* col_scale = nullptr;

@@ -1,0 +1,67 @@
+"""Edge weights that stay as they are, brought into a plan's own order once instead of at every product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from pyg_sparse.validate import check_vector
+
+if TYPE_CHECKING:
+    from pyg_sparse.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class StoredWeight:
+    """Constant edge weights in the order in which a plan stores its entries, for either direction.
+
+    Made by :meth:`pyg_sparse.Plan.store_weight`, for :func:`pyg_sparse.spmm` over that plan or its ``t()``.
+
+    Attributes:
+        forward, backward: ``[positions]`` of the plan's forward and backward matrix, padding included.
+        slots: the slot maps of both, by which the plan is recognized.
+    """
+
+    forward: Tensor
+    backward: Tensor
+    slots: tuple[Tensor, Tensor]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.forward.dtype
+
+    def to(self, dtype: torch.dtype) -> StoredWeight:
+        """The weights in another dtype (themselves if they have it)."""
+        if dtype == self.dtype:
+            return self
+        return StoredWeight(self.forward.to(dtype), self.backward.to(dtype), self.slots)
+
+    def of(self, plan: Plan) -> tuple[Tensor, Tensor]:
+        """In the order of the plan's forward matrix, and in that of its backward one.
+
+        Raises:
+            ValueError: they were stored for another plan.
+        """
+        forward, backward = plan.forward.slot, plan.backward.slot
+        if forward is self.slots[0] and backward is self.slots[1]:
+            return self.forward, self.backward
+        if forward is self.slots[1] and backward is self.slots[0]:
+            return self.backward, self.forward
+        raise ValueError("edge_weight was stored for another plan: call store_weight() of this one")
+
+
+def store_weight(plan: Plan, edge_weight: Tensor) -> StoredWeight:
+    if not plan.has_edge_values:
+        raise ValueError("store_weight needs a plan made with edge_values=True")
+    dtype = edge_weight.dtype if isinstance(edge_weight, Tensor) else torch.float32
+    check_vector("edge_weight", edge_weight, plan.device, plan.num_edges, dtype, "edge")
+    if not dtype.is_floating_point:
+        raise TypeError(f"edge_weight has dtype {dtype}; it must be a floating-point dtype")
+    if edge_weight.requires_grad:
+        raise ValueError("edge_weight requires a gradient, which stored weights have not: pass it to spmm as it is")
+    slots = plan.forward.slot, plan.backward.slot
+    forward, backward = (edge_weight.index_select(0, slot) for slot in slots)
+    return StoredWeight(forward, backward, slots)
