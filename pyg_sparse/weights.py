@@ -33,6 +33,8 @@ class StoredWeight:
     def dtype(self) -> torch.dtype:
         return self.forward.dtype
 
+    # What is first used for inference must serve training too, where inference tensors cannot be saved.
+    @torch.inference_mode(False)
     def to(self, dtype: torch.dtype) -> StoredWeight:
         """The weights in another dtype (themselves if they have it)."""
         if dtype == self.dtype:
@@ -53,6 +55,7 @@ class StoredWeight:
         raise ValueError("edge_weight was stored for another plan: call store_weight() of this one")
 
 
+@torch.inference_mode(False)
 def store_weight(plan: Plan, edge_weight: Tensor) -> StoredWeight:
     if not plan.has_edge_values:
         raise ValueError("store_weight needs a plan made with edge_values=True")
@@ -61,7 +64,9 @@ def store_weight(plan: Plan, edge_weight: Tensor) -> StoredWeight:
     if not dtype.is_floating_point:
         raise TypeError(f"edge_weight has dtype {dtype}; it must be a floating-point dtype")
     if edge_weight.requires_grad:
-        raise ValueError("edge_weight requires a gradient, which stored weights have not: pass it to spmm as it is")
+        raise ValueError(
+            "edge_weight requires a gradient, which stored weights have not: detach() it, or pass it to spmm as it is"
+        )
     slots = plan.forward.slot, plan.backward.slot
     forward, backward = (edge_weight.index_select(0, slot) for slot in slots)
     return StoredWeight(forward, backward, slots)

@@ -179,15 +179,15 @@ def test_enough_short_rows_to_share_warps(spec: FormatSpec, dtype: torch.dtype) 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("edges", ["by source", "by target", "otherwise"])
 def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
-    # Of sorted edges, a row's values are moved in sequence. One row is too long for that, and one has no entries.
+    # Of sorted edges, a row's values are moved in sequence. Two rows are too long for that, and one has no entries.
     generator = torch.Generator("cuda").manual_seed(0)
     random = functools.partial(torch.randn, device="cuda", generator=generator)
     key = torch.randperm(2000 * 2000, device="cuda", generator=generator)[:300_000]
     edge_index = torch.stack([key // 2000, key % 2000])
     edge_index = edge_index[:, (edge_index != 7).all(0)]
-    edge_index = torch.cat([edge_index, torch.randint(2000, (2, 8000), device="cuda", generator=generator)], 1)
-    edge_index[1, -4000:] = 3
-    edge_index[0, -8000:-4000] = 3
+    edge_index = torch.cat([edge_index, torch.randint(2000, (2, 18_000), device="cuda", generator=generator)], 1)
+    edge_index[1, -9000:] = 3
+    edge_index[0, -18_000:-9000] = 3
     if edges != "otherwise":
         edge_index = edge_index[:, edge_index[int(edges == "by target")].argsort(stable=True)]
     plan = pyg_sparse.plan(edge_index, 2000)
@@ -257,7 +257,7 @@ def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
     assert torch.equal(chained, expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
 def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
     generator = torch.Generator("cuda").manual_seed(0)
     random = functools.partial(torch.randn, device="cuda", generator=generator)
@@ -279,6 +279,14 @@ def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
         everything = (plain + own[:, None].double() * x.double() + bias.double()).relu()
         result = pyg_sparse.spmm(plan, x, self_scale=own, bias=bias, relu=True)
         assert relative_error(result, everything) < 8 * torch.finfo(dtype).eps
+        assert torch.equal(pyg_sparse.spmm(plan, x, plan.store_weight(weight)), pyg_sparse.spmm(plan, x, weight))
+        scaled = zeros.index_add(0, dst, message * own[src, None].double())
+        assert relative_error(pyg_sparse.spmm(plan, x, col_scale=own), scaled) < 8 * torch.finfo(dtype).eps
+        heads = random(edges, 3).to(dtype)
+        x = random(nodes, 3, width).to(dtype)
+        message = (x[src].double() * heads[:, :, None].double()).flatten(1)
+        several = torch.zeros(nodes, 3 * width, device="cuda", dtype=torch.float64).index_add(0, dst, message)
+        assert relative_error(pyg_sparse.spmm(plan, x, heads).flatten(1), several) < 8 * torch.finfo(dtype).eps
 
 
 def _needs_gigabytes(count: int) -> None:

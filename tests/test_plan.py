@@ -339,10 +339,20 @@ def test_a_file_of_another_version_or_with_other_sizes_raises(saved: Path) -> No
 def test_a_file_of_the_previous_version_says_so(saved: Path) -> None:
     def downgrade(about: dict, tensors: dict) -> None:
         about["version"] = 4
-        del about["edges"]
 
     rewritten(saved, downgrade)
     with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 4, this library reads 5"):
+        pyg_sparse.Plan.load(saved)
+
+
+@pytest.mark.parametrize("lie", ["by target", "by source"])
+def test_a_file_that_lies_about_its_edges_raises(lie: str, saved: Path) -> None:
+    def rename(about: dict, tensors: dict) -> None:
+        assert about["edges"] == "otherwise"
+        about["edges"] = lie
+
+    rewritten(saved, rename)
+    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*edges is wrong"):
         pyg_sparse.Plan.load(saved)
 
 

@@ -87,6 +87,24 @@ def test_compiles_to_one_graph(device: str) -> None:
     torch.testing.assert_close(result, expected)
 
 
+def test_weights_stored_for_inference_serve_training(device: str) -> None:
+    plan = _plan(FAMILIES["power_law"], device)
+    weight = torch.randn(plan.num_edges, device=device)
+    with torch.inference_mode():
+        stored = plan.store_weight(weight).to(torch.float64)
+    x = torch.randn(plan.num_src, 3, device=device, dtype=torch.float64, requires_grad=True)
+    results = [torch.autograd.grad(pyg_sparse.spmm(plan, x, w).sum(), x)[0] for w in (stored, weight.double())]
+    assert torch.equal(*results)
+
+
+def test_opcheck(spec: FormatSpec, device: str) -> None:
+    plan = _plan(FAMILIES["symmetric"], device, spec)
+    stored = plan.store_weight(torch.randn(plan.num_edges, device=device))
+    x = torch.randn(80, 6, device=device, requires_grad=True)
+    rest = (stored.forward, stored.backward, None, None, None, None, False, plan.edges)
+    torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*plan.side.operands, x, *rest))
+
+
 def test_copies_with_their_plan() -> None:
     plan = _plan(FAMILIES["power_law"], "cpu")
     weight = torch.randn(plan.num_edges)
@@ -126,6 +144,8 @@ def test_the_operator_refuses_wrong_lengths_and_gradients() -> None:
     spmm = torch.ops.pyg_sparse.spmm
     with pytest.raises(RuntimeError, match="with t_value, value must have shape"):
         spmm(*plan.side.operands, x, stored.forward[1:], stored.backward, *rest)
+    with pytest.raises(RuntimeError, match="t_value must have shape"):
+        spmm(*plan.side.operands, x, stored.forward, stored.backward[1:], *rest)
     value = stored.forward.clone().requires_grad_()
     out = spmm(*plan.side.operands, x, value, stored.backward, *rest)
     with pytest.raises(RuntimeError, match="constant: they have no gradient"):

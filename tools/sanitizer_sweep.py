@@ -27,6 +27,14 @@ def graphs() -> dict[str, Graph]:
     edge_index = torch.randint(100, (2, 30_000), generator=torch.Generator().manual_seed(0))
     found = {name: FAMILIES[name] for name in ("no_edges", "isolated", "hub", "power_law", "tall")}
     found["long_rows"] = Graph(edge_index[:, edge_index[1].argsort()], 100, 100)
+    # Rows that tiles are cut from, that a block sums, and that are too long for the second pass of sddmm.
+    length = torch.tensor([9000, 5000, 700, 40, *[3] * 996])
+    dst = torch.repeat_interleave(torch.arange(1000), length)
+    found["very_long_rows"] = Graph(torch.stack([torch.arange(dst.numel()) * 7 % 1000, dst]), 1000, 1000)
+    dst = torch.repeat_interleave(torch.arange(200), torch.tensor([1000, 300, 40, 0, *[3] * 196]))
+    found["blocks_of_rows"] = Graph(torch.stack([torch.arange(dst.numel()) * 7 % 200, dst]), 200, 200)
+    dst = torch.repeat_interleave(torch.arange(100), torch.tensor([9000, 5000, *[80] * 98]))
+    found["sorted_long_rows"] = Graph(torch.stack([torch.arange(dst.numel()) * 7 % 100, dst]), 100, 100)
     return {
         name: Graph(graph.edge_index, -(-graph.num_src // 8) * 8, -(-graph.num_dst // 8) * 8)
         for name, graph in found.items()
@@ -55,6 +63,7 @@ def main() -> None:
                         pyg_sparse.spmm(plan, x, v, reduce=r) for v, r in ((None, "max"), (value, "min"))
                     )
                     implicit, explicit = implicit + largest, explicit + smallest
+                    implicit = implicit + pyg_sparse.spmm(plan, x, plan.store_weight(value.detach()))
                     (implicit.float().sum() + explicit.float().square().sum()).backward()
         torch.cuda.synchronize()
         print(name, "done", flush=True)

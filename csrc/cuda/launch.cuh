@@ -116,9 +116,8 @@ int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
     teams = a.teams > 0;
     if (tiles) left = shared_rows_of_tiles(a);
   }
-  const int error = visit_dtype(args.dtype, [&](auto tag) -> int {
+  const auto sum = [&](auto tag) -> int {
     using T = typename decltype(tag)::type;
-    if (work.items == 0) return cudaSuccess;
     const auto run = [&](auto shape, const Grid& grid, unsigned blocks, int threads) {
       using S = decltype(shape);
       const auto kernel = weighted ? spmm_kernel<Format, true, S> : spmm_kernel<Format, false, S>;
@@ -153,8 +152,11 @@ int launch_spmm(const Format& a, const SpmmArgs& args, void* stream) {
     }
     if (share_a_warp(work, work.width, 8)) return launch_unrolled<T, 1, 8, false>(work, 8, run);
     return launch_unrolled<T, 1, kWarp, false>(work, kWarp, run);
-  });
-  if (error != cudaSuccess) return error;
+  };
+  if (work.items > 0) {
+    const int error = visit_dtype(args.dtype, sum);
+    if (error != cudaSuccess) return error;
+  }
   return combine(left, args, stream);
 }
 

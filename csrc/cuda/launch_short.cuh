@@ -81,6 +81,7 @@ int launch_short(const Format& a, const Work& work, const SpmmArgs& args, void* 
                          .lanes_reciprocal = reciprocal_of(division.lanes),
                          .of_part = groups(most_neighbours),
                          .of_row = groups(neighbours)};
+    static_assert(sizeof(Accumulate<T>) * kBlock * kVec * kParts <= 48 << 10);
     const size_t staged = teams > 0 ? sizeof(Accumulate<T>) * threads * kVec * kParts : 0;
     return launch_staged(short_kernel<Format, kWeighted, S>, static_cast<unsigned>(blocks), threads, staged, stream, a,
                          args, grid);

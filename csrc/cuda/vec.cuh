@@ -78,7 +78,7 @@ __device__ Vec<T, kVec> load_in_order(const T* from) {
   return __builtin_bit_cast(Vec<T, kVec>, *reinterpret_cast<const typename WordOf<T, kVec>::Type*>(from));
 }
 
-// An index or a value that no other thread reads, nor this one again: it leaves the cache to rows of features.
+// An index or a value that a slice of the product reads once: it leaves the cache to rows of features.
 template <typename T>
 __device__ T load_once(const T* from) {
   return __builtin_bit_cast(T, __ldcs(reinterpret_cast<const typename WordOf<T, 1>::Type*>(from)));

@@ -29,10 +29,10 @@ constexpr const char* kBySource = "by source";
 
 // t_format, t_layout, t_partials and the order of edges are for the gradient alone. So is t_value, but where it is
 // given, value is in the format's order of positions, as t_value is in the transpose's.
-Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string, std::vector<Tensor>, int64_t,
-            int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value, OptionalTensor t_value,
-            OptionalTensor row_scale, OptionalTensor col_scale, OptionalTensor self_scale, OptionalTensor bias,
-            bool relu, std::string) {
+Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, std::string t_format,
+            std::vector<Tensor> t_layout, int64_t, int64_t num_rows, int64_t num_cols, Tensor x, OptionalTensor value,
+            OptionalTensor t_value, OptionalTensor row_scale, OptionalTensor col_scale, OptionalTensor self_scale,
+            OptionalTensor bias, bool relu, std::string) {
   const FormatOps& ops = find_format(format);
   check_same_device(x, layout);
   const DType dtype = dtype_of(x, "x");
@@ -42,6 +42,11 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
   const bool stored = t_value.has_value();
   STD_TORCH_CHECK(!stored || (value && value->dim() == 1 && value->numel() == ops.positions(layout)),
                   "with t_value, value must have shape [", ops.positions(layout), "]");
+  if (stored && !t_layout.empty()) {
+    const int64_t t_positions = find_format(t_format).positions(t_layout);
+    STD_TORCH_CHECK(t_value->dim() == 1 && t_value->numel() == t_positions, "t_value must have shape [", t_positions,
+                    "]");
+  }
   STD_TORCH_CHECK(!value || stored || ops.has_slots(layout) || ops.positions(layout) == 0,
                   "value needs a plan built with edge_values=True");
   const int64_t heads = value && value->dim() == 2 ? value->size(1) : 1;

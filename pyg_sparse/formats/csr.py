@@ -88,7 +88,7 @@ class CsrMatrix(SparseMatrix):
         if bool((lengths[1:] > lengths[:-1]).any()):
             rows = permute(rows, torch.sort((lengths <= split).int() + (lengths <= whole), stable=True).indices)
             lengths = rows.lengths()
-        long, alone = int((lengths > split).sum()), int((lengths > whole).sum())
+        long, alone = int((lengths > split).sum()), int((lengths > whole).sum()) if tiled else 0
         part_ptr, shared_ptr = _parts(rows, long, split)
         tile_part_ptr, tile_shared_ptr = _parts(rows, alone, LARGEST_RUN)
         few_and_short = rows.nnz < min(_SHORT * rows.num_rows, 1 << 20)  # where a second launch counts

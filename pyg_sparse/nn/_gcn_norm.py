@@ -32,9 +32,12 @@ class Propagation(NamedTuple):
 
     def kept(self) -> Propagation:
         """The same for many calls: edge weights without a gradient are brought into the plan's order."""
-        if not isinstance(self.edge_weight, Tensor) or self.edge_weight.requires_grad:
+        weight = self.edge_weight
+        if not isinstance(weight, Tensor) or weight.requires_grad:
             return self
-        return self._replace(edge_weight=self.plan.store_weight(self.edge_weight))
+        if not weight.is_floating_point():
+            weight = weight.to(torch.float32 if self.scale is None else self.scale.dtype)
+        return self._replace(edge_weight=self.plan.store_weight(weight))
 
     def __call__(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         # The features' dtype counts now, which autocast may have lowered since the factors were computed.

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 import torch
 
+import pyg_sparse.formats.csr as csr_module
 import pyg_sparse.formats.rows as rows_module
 from pyg_sparse.formats import Coo, Csr, FormatSpec, Hyb, HybMatrix, Rows, rows_from_edges
 from tests.conftest import FAMILIES, Graph
@@ -159,7 +160,7 @@ def test_csr_tiles_are_of_similar_cost() -> None:
 
 
 def test_csr_cuts_rows_that_tiles_would_wait_for() -> None:
-    lengths = torch.tensor([3] * 5000 + [4300, 20_000, 4096, 5000])  # 4096 + 48396 // 1024 = 4143
+    lengths = torch.tensor([3] * 5000 + [4300, 20_000, 4096, 5000])  # of more than 4096
     dst = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     matrix = Csr().build(rows_from_edges(dst, dst % 7, len(lengths), 7, keep_slots=False))
     assert matrix.row[:4].tolist() == [5001, 5003, 5000, 5002]
@@ -172,6 +173,23 @@ def test_csr_cuts_rows_that_tiles_would_wait_for() -> None:
     by_id = Csr().build(rows_module.permute(rows, rows.row.argsort()))
     assert sorted(by_id.row[:3].tolist()) == [5000, 5001, 5003]  # the longest of all come first in any order
     by_id.check()
+
+
+def test_csr_cuts_rows_for_tiles_by_the_number_of_entries() -> None:
+    lengths = torch.tensor([2] * 2_000_000 + [7900, 7000])  # 4_014_900 // 512 = 7841
+    dst = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+    matrix = Csr().build(rows_from_edges(dst, dst % 7, len(lengths), 7, keep_slots=False))
+    assert matrix.tile_shared_ptr.tolist() == [0, 4]
+    assert matrix.tile_ptr[:2].tolist() == [1, 2]
+
+
+def test_csr_cuts_the_longest_rows_where_there_are_no_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csr_module, "_LONGEST_RUN", 5000)
+    dst = torch.zeros(6000, dtype=torch.long)
+    matrix = Csr().build(rows_from_edges(dst, dst, 1, 1, keep_slots=False))
+    assert matrix.tile_ptr.tolist() == matrix.tile_shared_ptr.tolist() == [0]
+    assert matrix.num_partials == matrix.part_ptr.numel() - 1 == 2
+    matrix.check()
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,16 @@ def test_cached_weights_are_stored_unless_they_are_learned(device):
         assert isinstance(ours._cached_edge_index.edge_weight, pyg_sparse.StoredWeight) != learned
 
 
+def test_cached_weights_may_be_integers(device):
+    num_nodes, edge_index = graph("random", device)
+    x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)
+    edge_weight = torch.randint(1, 4, (edge_index.size(1),), device=device)
+    pyg, ours = convs(4, 3, device, cached=True)
+    expected = pyg(x, edge_index, edge_weight.double())
+    for _ in range(2):
+        torch.testing.assert_close(ours(x, edge_index, edge_weight), expected)
+
+
 def test_cached_without_normalisation_follows_the_graph(device):
     num_nodes, edge_index = graph("random", device)
     x = torch.randn(num_nodes, 4, dtype=torch.float64, device=device)

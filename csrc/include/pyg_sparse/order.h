@@ -16,7 +16,7 @@ struct GatherArgs {
   void* to;
 };
 
-// to[slot[p]] = from[p], without padding. The edges of most rows lie side by side.
+// to[slot[p]] = from[p], without padding. The edges of each row lie side by side.
 struct ScatterArgs {
   DType dtype;
   RowRuns runs;
