@@ -31,7 +31,8 @@ _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
 # where they are few, less can be foreseen.
 _WORTHWHILE, _CLEARLY_WORTHWHILE = 0.998, 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
-_WINDOW = 1 << 12  # rows that keep their place among the others if the given order is kept
+# Rows that keep their place among the others if the given order is kept: on the CPU, what a core's own cache holds.
+_WINDOW, _CPU_WINDOW = 1 << 12, 1 << 8
 
 _MANY_ROWS = 16 * _ROWS_A_CORE * _CORES  # with fewer, the device waits for long rows that start late
 _MIN_ENTRIES = 1 << 18  # below, x is in the nearest cache anyway
@@ -75,8 +76,8 @@ def community_order(rows: Rows, label: Tensor, seed: int = SEED) -> Order:
 
 def given_order(rows: Rows) -> Order:
     """Rows by id, but by descending length among 4096 neighbours, for those that share a warp (SELL-C-sigma,
-    arXiv:1307.6209)."""
-    window = rows.row.long() // _WINDOW
+    arXiv:1307.6209); among 256 on the CPU, which foresees the end of a row as long as the one before."""
+    window = rows.row.long() // (_WINDOW if rows.row.is_cuda else _CPU_WINDOW)
     return Order(torch.sort(window, stable=True).indices, None)  # stored rows are sorted by length already
 
 
@@ -119,16 +120,18 @@ class Choice:
 def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEED) -> Choice:
     """By predicted cost, if ``wanted`` is ``"auto"``: never one that is predicted to be slower than by degree.
 
-    For ``"auto"`` on the CPU, and where communities are wanted of a matrix that is not square, rows are ordered by
-    degree.
+    ``"auto"`` is the given order on the CPU, where results are then written almost in sequence. Where communities are
+    wanted of a matrix that is not square, rows are ordered by degree.
     """
     square = rows.num_rows == rows.num_cols
-    if wanted == "degree" or rows.nnz == 0 or (wanted == "community" and not square):
+    if rows.nnz == 0 or (wanted == "community" and not square):
+        return Choice(None, "degree", {})
+    if wanted == "auto" and not _worth_trying(rows):
+        wanted = "degree" if rows.row.is_cuda else "given"
+    if wanted == "degree":
         return Choice(None, "degree", {})
     if wanted == "given":
         return Choice(given_order(rows), "given", {})
-    if wanted == "auto" and not _worth_trying(rows):
-        return Choice(None, "degree", {})
     costs: dict[str, float] = {}
     choice = Choice(None, "degree", costs)
     least = float("inf")

@@ -170,11 +170,11 @@ def test_community_takes_the_cheapest_rounds(monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(choice.order.row, community_order(rows, communities(rows, t_rows, 8)).row)
 
 
-def test_auto_on_the_cpu_is_by_degree(strong: tuple[Graph, Tensor]) -> None:
+def test_auto_on_the_cpu_is_as_given(strong: tuple[Graph, Tensor]) -> None:
     graph, _ = strong
     assert graph.edge_index.size(1) >= order_module._MIN_ENTRIES
     assert choose_order(*both_sides(graph)).costs == {}
-    assert pyg_sparse.plan(graph.edge_index, graph.num_src).orders == ("degree", "degree")
+    assert pyg_sparse.plan(graph.edge_index, graph.num_src).orders == ("given", "given")
 
 
 @pytest.mark.parametrize("order", ["rows", "", "Degree", None])

@@ -8,18 +8,19 @@ namespace {
 template <typename T>
 PYG_SPARSE_CLONES void combine_range(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
   using A = Accumulate<T>;
-  constexpr int kWidth = 64;
   const A* partial = static_cast<const A*>(args.partial);
+  const auto sum = [&]<int kLanes>(int64_t i, int64_t k, std::integral_constant<int, kLanes>) PYG_SPARSE_LAMBDA_INLINE {
+    Lanes<A, kLanes> total = {};
+    for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) total += load<A, kLanes>(partial + p * args.k + k);
+    Sink<T>{args, shared.row[i], -1}.template write<kLanes>(k, total);
+    return kLanes;
+  };
   for (int64_t i = first; i < last; ++i) {
-    const Sink<T> sink{args, shared.row[i], -1};
-    for (int64_t k = 0; k < args.k; k += kWidth) {
-      const int width = static_cast<int>(std::min<int64_t>(kWidth, args.k - k));
-      A sum[kWidth] = {};
-      for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) {
-        for (int j = 0; j < width; ++j) sum[j] += partial[p * args.k + k + j];
-      }
-      sink(k, width, sum);
-    }
+    int64_t k = 0;
+    while (args.k - k >= 16) k += sum(i, k, std::integral_constant<int, 16>{});
+    if (args.k - k >= 8) k += sum(i, k, std::integral_constant<int, 8>{});
+    if (args.k - k >= 4) k += sum(i, k, std::integral_constant<int, 4>{});
+    while (k < args.k) k += sum(i, k, std::integral_constant<int, 1>{});
   }
 }
 

@@ -16,22 +16,23 @@ PYG_SPARSE_INLINE void for_each_run(const Coo& a, int64_t chunk, const Visitor& 
   }
 }
 
-template <typename T, bool kWeighted>
-PYG_SPARSE_CLONES void spmm_range(const Coo& a, const SpmmArgs& args, int64_t first, int64_t last) {
-  for (int64_t chunk = first; chunk < last; ++chunk) {
+template <typename T, typename S>
+PYG_SPARSE_CLONES void spmm_range(const Coo& a, const SpmmArgs& given, Block block) {
+  const SpmmArgs args = given;  // nothing that is written can be part of this copy
+  for (int64_t chunk = block.first; chunk < block.last; ++chunk) {
     for_each_run(a, chunk,
-                 [&](int32_t row, int64_t begin, int64_t end, bool is_first, bool is_last)
-                     __attribute__((always_inline)) {
-                       const int64_t partial = is_first ? a.head[chunk] : is_last ? a.tail[chunk] : -1;
-                       sum_entries<T, kWeighted>(args, a.col, a.slot, begin, end, Sink<T>{args, row, partial});
-                     });
+                 [&](int32_t row, int64_t begin, int64_t end, bool is_first, bool is_last) PYG_SPARSE_LAMBDA_INLINE {
+                   const int64_t partial = is_first ? a.head[chunk] : is_last ? a.tail[chunk] : -1;
+                   sum_entries<T, S>(args, block, a.col, a.slot, Run{begin, end, a.chunk_ptr[block.until]},
+                                     Sink<T>{args, row, partial});
+                 });
   }
 }
 
 template <typename T>
 PYG_SPARSE_CLONES void sddmm_range(const Coo& a, const SddmmArgs& args, int64_t first, int64_t last) {
   for (int64_t chunk = first; chunk < last; ++chunk) {
-    for_each_run(a, chunk, [&](int32_t row, int64_t begin, int64_t end, bool, bool) __attribute__((always_inline)) {
+    for_each_run(a, chunk, [&](int32_t row, int64_t begin, int64_t end, bool, bool) PYG_SPARSE_LAMBDA_INLINE {
       dot_entries<T>(args, a.col, a.slot, row, begin, end);
     });
   }
@@ -42,7 +43,8 @@ PYG_SPARSE_CLONES void sddmm_range(const Coo& a, const SddmmArgs& args, int64_t 
 void spmm(const Coo& a, const SpmmArgs& args, int64_t first_item, int64_t last_item) {
   visit_dtype(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    (weighted(args) ? spmm_range<T, true> : spmm_range<T, false>)(a, args, first_item, last_item);
+    for_blocks(args, first_item, last_item,
+               [&](auto shape, const Block& block) { spmm_range<T, decltype(shape)>(a, args, block); });
   });
 }
 

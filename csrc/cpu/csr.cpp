@@ -5,17 +5,16 @@
 namespace pyg_sparse::cpu {
 namespace {
 
-template <typename T, bool kWeighted>
-PYG_SPARSE_CLONES void spmm_range(const Csr& a, const SpmmArgs& args, int64_t first, int64_t last) {
-  for (int64_t item = first; item < last; ++item) {
-    if (item < a.parts) {
-      const Sink<T> sink{args, 0, item};
-      sum_entries<T, kWeighted>(args, a.col, a.slot, a.part_ptr[item], a.part_ptr[item + 1], sink);
-    } else {
-      const int64_t r = a.long_rows + item - a.parts;
-      const Sink<T> sink{args, a.row[r], -1};
-      sum_entries<T, kWeighted>(args, a.col, a.slot, a.rowptr[r], a.rowptr[r + 1], sink);
-    }
+template <typename T, typename S>
+PYG_SPARSE_CLONES void spmm_range(const Csr& a, const SpmmArgs& given, Block block) {
+  const SpmmArgs args = given;  // nothing that is written can be part of this copy
+  const int64_t end = entries_before(a, block.until);
+  for (int64_t item = block.first; item < block.last; ++item) {
+    const bool part = item < a.parts;
+    const int64_t r = a.long_rows + item - a.parts;
+    const int64_t* bounds = part ? a.part_ptr + item : a.rowptr + r;
+    const Sink<T> sink{args, part ? 0 : a.row[r], part ? item : -1};
+    sum_entries<T, S>(args, block, a.col, a.slot, Run{bounds[0], bounds[1], end}, sink);
   }
 }
 
@@ -34,7 +33,8 @@ PYG_SPARSE_CLONES void sddmm_range(const Csr& a, const SddmmArgs& args, int64_t 
 void spmm(const Csr& a, const SpmmArgs& args, int64_t first_item, int64_t last_item) {
   visit_dtype(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    (weighted(args) ? spmm_range<T, true> : spmm_range<T, false>)(a, args, first_item, last_item);
+    for_blocks(args, first_item, last_item,
+               [&](auto shape, const Block& block) { spmm_range<T, decltype(shape)>(a, args, block); });
   });
 }
 

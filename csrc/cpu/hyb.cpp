@@ -5,10 +5,6 @@
 namespace pyg_sparse::cpu {
 namespace {
 
-struct Run {
-  int64_t begin, end;
-};
-
 // Calls visit(ell_row, run) for each ELL row, without its padding.
 template <typename Visitor>
 PYG_SPARSE_INLINE void for_each_row(const Hyb& a, int64_t first, int64_t last, const Visitor& visit) {
@@ -21,21 +17,22 @@ PYG_SPARSE_INLINE void for_each_row(const Hyb& a, int64_t first, int64_t last, c
       const int64_t begin = bucket.first_entry + (e - bucket.first_row) * bucket.width;
       int64_t end = begin + bucket.width;
       while (end > begin && a.col[end - 1] < 0) --end;
-      visit(e, Run{begin, end});
+      visit(e, Run{begin, end, bucket.first_entry + (stop - bucket.first_row) * bucket.width});
     }
   }
 }
 
-template <typename T, bool kWeighted>
-PYG_SPARSE_CLONES void spmm_range(const Hyb& a, const SpmmArgs& args, int64_t first, int64_t last) {
-  for_each_row(a, first, last, [&](int64_t e, Run run) __attribute__((always_inline)) {
-    sum_entries<T, kWeighted>(args, a.col, a.slot, run.begin, run.end, Sink<T>{args, a.row[e], a.partial[e]});
+template <typename T, typename S>
+PYG_SPARSE_CLONES void spmm_range(const Hyb& a, const SpmmArgs& given, Block block) {
+  const SpmmArgs args = given;  // nothing that is written can be part of this copy
+  for_each_row(a, block.first, block.last, [&](int64_t e, Run run) PYG_SPARSE_LAMBDA_INLINE {
+    sum_entries<T, S>(args, block, a.col, a.slot, run, Sink<T>{args, a.row[e], a.partial[e]});
   });
 }
 
 template <typename T>
 PYG_SPARSE_CLONES void sddmm_range(const Hyb& a, const SddmmArgs& args, int64_t first, int64_t last) {
-  for_each_row(a, first, last, [&](int64_t e, Run run) __attribute__((always_inline)) {
+  for_each_row(a, first, last, [&](int64_t e, Run run) PYG_SPARSE_LAMBDA_INLINE {
     dot_entries<T>(args, a.col, a.slot, a.row[e], run.begin, run.end);
   });
 }
@@ -45,7 +42,8 @@ PYG_SPARSE_CLONES void sddmm_range(const Hyb& a, const SddmmArgs& args, int64_t 
 void spmm(const Hyb& a, const SpmmArgs& args, int64_t first_item, int64_t last_item) {
   visit_dtype(args.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    (weighted(args) ? spmm_range<T, true> : spmm_range<T, false>)(a, args, first_item, last_item);
+    for_blocks(args, first_item, last_item,
+               [&](auto shape, const Block& block) { spmm_range<T, decltype(shape)>(a, args, block); });
   });
 }
 

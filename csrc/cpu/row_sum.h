@@ -3,8 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
-#include "convert.h"
+#include "lanes.h"
 #include "pyg_sparse/operands.h"
 
 namespace pyg_sparse::cpu {
@@ -33,68 +34,119 @@ PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, int64_t head, 
 // Where a finished sum goes: a row of out, with the epilogue, or a row of partial, as it is.
 template <typename T>
 struct Sink {
+  using A = Accumulate<T>;
   const SpmmArgs& args;
   int64_t row;      // of out; ignored for a partial
   int64_t partial;  // -1: out
 
-  PYG_SPARSE_INLINE void operator()(int64_t k, int width, const Accumulate<T>* sum) const {
-    using A = Accumulate<T>;
+  // Features k .. k + kCount - 1.
+  template <int kCount>
+  PYG_SPARSE_INLINE void write(int64_t k, Lanes<A, kCount> sum) const {
     if (partial >= 0) {
-      A* to = static_cast<A*>(args.partial) + partial * args.k + k;
-      for (int j = 0; j < width; ++j) to[j] = sum[j];
-      return;
+      return store<A, kCount>(static_cast<A*>(args.partial) + partial * args.k + k, sum);
     }
-    constexpr int kMost = 64;
-    A value[kMost];
-    const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
-    for (int j = 0; j < width; ++j) value[j] = row_scale * sum[j];
+    if (args.row_scale) sum *= static_cast<const A*>(args.row_scale)[row];
     if (args.self_scale) {
-      const A self_scale = static_cast<const A*>(args.self_scale)[row];
       const T* self = static_cast<const T*>(args.self) + row * args.ldself + k;
-      for (int j = 0; j < width; ++j) value[j] += self_scale * widen(self[j]);
+      sum += static_cast<const A*>(args.self_scale)[row] * load<T, kCount>(self);
     }
-    if (args.bias) {
-      const A* bias = static_cast<const A*>(args.bias) + k;
-      for (int j = 0; j < width; ++j) value[j] += bias[j];
-    }
-    if (args.relu) {
-      for (int j = 0; j < width; ++j) value[j] = value[j] < A(0) ? A(0) : value[j];  // NaN stays NaN
-    }
-    T* to = static_cast<T*>(args.out) + row * args.k + k;
-    for (int j = 0; j < width; ++j) to[j] = narrow<T>(value[j]);
+    if (args.bias) sum += load<A, kCount>(static_cast<const A*>(args.bias) + k);
+    if (args.relu) sum = sum < 0 ? Lanes<A, kCount>{} : sum;  // NaN stays NaN
+    store<T, kCount>(static_cast<T*>(args.out) + row * args.k + k, sum);
   }
 };
 
-template <typename T, bool kWeighted, int kWidth>
-PYG_SPARSE_INLINE void sum_block(const SpmmArgs& args, int64_t head, const int32_t* col, const SlotMap& slot,
-                                 int64_t begin, int64_t end, int64_t k, const Sink<T>& sink) {
+// Entries of a run, and where the entries end that this thread goes on to, whose rows of x may be asked for early.
+struct Run {
+  int64_t begin, end, last;
+};
+
+// What a loop over rows is compiled for: that many features at a time.
+template <bool kWeighted_, bool kPrefetch_, int kWidth_>
+struct Shape {
+  static constexpr bool kWeighted = kWeighted_, kPrefetch = kPrefetch_;
+  static constexpr int kWidth = kWidth_;
+};
+
+// The features of a head from k on, for the items first .. last of a range that ends with the item `until`.
+struct Block {
+  int64_t head, k;
+  int64_t first, last, until;
+};
+
+template <typename T, typename S>
+PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, const int32_t* col, const SlotMap& slot,
+                                   Run run, const Sink<T>& sink) {
   using A = Accumulate<T>;
-  constexpr int kPerLine = 64 / sizeof(T);
-  const T* x = static_cast<const T*>(args.x) + k;
-  A sum[kWidth] = {};
-  for (int64_t p = begin; p < end; ++p) {
-    const T* ahead = x + col[std::min(p + kPrefetchDistance, end - 1)] * args.ldx;
-    for (int j = 0; j < kWidth; j += kPerLine) __builtin_prefetch(ahead + j);
+  constexpr int kLanes = std::min<int>(S::kWidth, 64 / sizeof(A)), kParts = S::kWidth / kLanes;
+  constexpr bool kPairs = S::kWidth * sizeof(A) <= 32;  // an addition of few features waits for the one before
+  const T* x = static_cast<const T*>(args.x) + block.k;
+  using Sums = Lanes<A, kLanes>[kParts];
+  Sums sum = {};
+  const auto add = [&](int64_t p, Sums& to) PYG_SPARSE_LAMBDA_INLINE {
+    if constexpr (S::kPrefetch) {
+      const T* ahead = x + std::max(col[std::min(p + kPrefetchDistance, run.last - 1)], 0) * args.ldx;
+      for (int j = 0; j < S::kWidth; j += 64 / sizeof(T)) __builtin_prefetch(ahead + j);
+    }
     const T* source = x + col[p] * args.ldx;
-    const A weight = coefficient<T, kWeighted>(args, head, slot, p, col[p]);
-    for (int j = 0; j < kWidth; ++j) sum[j] += kWeighted ? weight * widen(source[j]) : widen(source[j]);
+    const A weight = coefficient<T, S::kWeighted>(args, block.head, slot, p, col[p]);
+    for (int j = 0; j < kParts; ++j) {
+      const Lanes<A, kLanes> features = load<T, kLanes>(source + j * kLanes);
+      to[j] += S::kWeighted ? weight * features : features;
+    }
+  };
+  int64_t p = run.begin;
+  if constexpr (kPairs) {
+    Sums other = {};
+    for (; p + 2 <= run.end; p += 2) add(p, sum), add(p + 1, other);
+    sum[0] += other[0];
   }
-  sink(k, kWidth, sum);
+  for (; p < run.end; ++p) add(p, sum);
+  for (int j = 0; j < kParts; ++j) sink.template write<kLanes>(block.k + j * kLanes, sum[j]);
 }
 
-template <typename T, bool kWeighted>
-PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t begin,
-                                   int64_t end, const Sink<T>& sink) {
-  const int64_t width = args.k / args.heads;
-  for (int64_t h = 0; h < args.heads; ++h) {
-    int64_t k = h * width;
-    const int64_t last = k + width;
-    for (; last - k >= 64; k += 64) sum_block<T, kWeighted, 64>(args, h, col, slot, begin, end, k, sink);
-    if (last - k >= 32) sum_block<T, kWeighted, 32>(args, h, col, slot, begin, end, k, sink), k += 32;
-    if (last - k >= 16) sum_block<T, kWeighted, 16>(args, h, col, slot, begin, end, k, sink), k += 16;
-    if (last - k >= 8) sum_block<T, kWeighted, 8>(args, h, col, slot, begin, end, k, sink), k += 8;
-    if (last - k >= 4) sum_block<T, kWeighted, 4>(args, h, col, slot, begin, end, k, sink), k += 4;
-    for (; k < last; ++k) sum_block<T, kWeighted, 1>(args, h, col, slot, begin, end, k, sink);
+// Calls run(Shape, Block) for all features of some items at a time, so that columns and rows of x are still at hand.
+template <bool kWeighted, bool kPrefetch, typename Run>
+void for_blocks_of(const SpmmArgs& args, int64_t first, int64_t last, const Run& run) {
+  constexpr int64_t kItems = 16;
+  const int64_t width = args.k / args.heads, begin = args.first, end = args.last > 0 ? args.last : width;
+  const auto features = static_cast<uint64_t>(end - begin);
+  const bool one = args.heads == 1 && std::has_single_bit(features) && features <= 64 && features != 2;
+  const int64_t step = one ? std::max<int64_t>(last - first, 1) : kItems;
+  for (int64_t item = first; item < last; item += step) {
+    for (int64_t h = 0; h < args.heads; ++h) {
+      for (int64_t k = begin; k < end;) {
+        const Block block{h, h * width + k, item, std::min(item + step, last), last};
+        const auto take = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
+          run(Shape<kWeighted, kPrefetch, kWidth>{}, block);
+          k += kWidth;
+        };
+        if (end - k >= 64) {
+          take(std::integral_constant<int, 64>{});
+        } else if (end - k >= 32) {
+          take(std::integral_constant<int, 32>{});
+        } else if (end - k >= 16) {
+          take(std::integral_constant<int, 16>{});
+        } else if (end - k >= 8) {
+          take(std::integral_constant<int, 8>{});
+        } else if (end - k >= 4) {
+          take(std::integral_constant<int, 4>{});
+        } else {
+          take(std::integral_constant<int, 1>{});
+        }
+      }
+    }
+  }
+}
+
+template <typename Run>
+void for_blocks(const SpmmArgs& args, int64_t first, int64_t last, const Run& run) {
+  if (args.value || args.col_scale) {
+    args.prefetch ? for_blocks_of<true, true>(args, first, last, run)
+                  : for_blocks_of<true, false>(args, first, last, run);
+  } else {
+    args.prefetch ? for_blocks_of<false, true>(args, first, last, run)
+                  : for_blocks_of<false, false>(args, first, last, run);
   }
 }
 
@@ -127,7 +179,5 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
     }
   }
 }
-
-inline bool weighted(const SpmmArgs& args) { return args.value || args.col_scale; }
 
 }  // namespace pyg_sparse::cpu

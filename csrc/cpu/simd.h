@@ -4,8 +4,10 @@
 
 #if defined(__GNUC__)
 #define PYG_SPARSE_INLINE inline __attribute__((always_inline))
+#define PYG_SPARSE_LAMBDA_INLINE __attribute__((always_inline))
 #else
 #define PYG_SPARSE_INLINE inline
+#define PYG_SPARSE_LAMBDA_INLINE
 #endif
 
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__)

@@ -2,13 +2,14 @@
 // eager.py).
 #include "check_cuda.h"
 #include "dense.h"
+#include "pages.h"
 #include "pyg_sparse/scale.h"
 
 namespace pyg_sparse::torch_binding {
 namespace {
 
 Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
-  Tensor out = torch::stable::new_empty(x, {x.size(0), x.size(1)});
+  Tensor out = in_large_pages(torch::stable::new_empty(x, {x.size(0), x.size(1)}));
   const ScaleArgs args{
       dtype, x.size(0), x.size(1), x.const_data_ptr(), row_stride(x), scale.data(), out.mutable_data_ptr()};
 #ifdef PYG_SPARSE_CUDA
@@ -61,10 +62,10 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
   const Vector self_scales(self_scale, num_rows, scale, x, "self_scale");
   const Vector biases(bias, k, scale, x, "bias");
 
-  Tensor out = torch::stable::new_empty(x, {num_rows, k});
+  Tensor out = in_large_pages(torch::stable::new_empty(x, {num_rows, k}));
   if (out.numel() == 0) return out;
   OptionalTensor partial;
-  if (partials > 0) partial = torch::stable::new_empty(x, {partials, k}, scale);
+  if (partials > 0) partial = in_large_pages(torch::stable::new_empty(x, {partials, k}, scale));
   // A column's scale is read once per entry or, where x is scaled first, once. fp16 features are not: their scaled
   // values could overflow.
   constexpr int64_t kEntriesPerColumn = 4;
@@ -116,7 +117,7 @@ Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t partials, s
   const Vector row_scales(row_scale, num_rows, scale_type(dtype), q, "row_scale");
   const Vector col_scales(col_scale, num_cols, scale_type(dtype), q, "col_scale");
 
-  Tensor out = torch::stable::new_empty(q, {num_edges, heads});
+  Tensor out = in_large_pages(torch::stable::new_empty(q, {num_edges, heads}));
   if (num_edges == 0) return out;
   const SddmmArgs args{.dtype = dtype,
                        .k = width,

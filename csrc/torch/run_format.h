@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "check_cuda.h"
+#include "pages.h"
 #include "pyg_sparse/order.h"
+#include "pyg_sparse/slices.h"
 #include "registry.h"
 
 namespace pyg_sparse::torch_binding {
@@ -55,10 +57,22 @@ void run_spmm(const View& a, const SpmmArgs& args, const Tensor& out) {
   if (out.is_cuda()) return run_spmm_on_cuda(a, args, out);
 #endif
   const SharedRows shared = shared_rows(a);
-  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, args, first, last); });
+  const cpu::Slices slices = cpu::slices_of(args, entries_before(a, items(a)));
+  if (slices.width > 0) {
+    const Tensor copy = in_large_pages(torch::stable::new_empty(out, {slices.count * args.num_cols * slices.width}));
+    void* to = copy.mutable_data_ptr();
+    torch::stable::parallel_for(0, args.num_cols, rows_per_thread(args.k),
+                                [&](int64_t first, int64_t last) { cpu::copy_slices(args, slices, to, first, last); });
+    for_item_ranges(a, args.k, [&](int64_t first, int64_t last) {
+      for (int64_t s = 0; s < slices.count; ++s) cpu::spmm(a, cpu::slice_of(args, slices, to, s), first, last);
+    });
+  } else {
+    SpmmArgs whole = args;
+    whole.prefetch = cpu::worth_prefetching(args);
+    for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, whole, first, last); });
+  }
   torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),
                               [&](int64_t first, int64_t last) { cpu::combine(shared, args, first, last); });
-  static_cast<void>(out);
 }
 
 #ifdef PYG_SPARSE_CUDA

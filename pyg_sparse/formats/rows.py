@@ -110,23 +110,24 @@ def rank(order: Tensor) -> Tensor:
 
 
 def rows_from_edges(row: Tensor, col: Tensor, num_rows: int, num_cols: int, *, keep_slots: bool) -> Rows:
-    """Sorts edges into rows by descending length, and the columns of a row by phase and then by descending degree.
+    """Sorts edges into rows by descending length, and the columns of a row by id or, on CUDA, by phase and degree.
 
-    Neighbours in processing order are then alike, and rows worked on at the same time begin with the same columns:
+    Neighbours in processing order are then alike. On CUDA, rows worked on at the same time begin with the same columns:
     those that most rows have, whose features are still in the cache (docs/kernel-notes.md). The phase of a column is
     its id modulo 8: where rows of features start anywhere, those of one phase start equally far from an aligned
-    address, and phases that agree modulo 4 or 2 lie side by side (csrc/cuda/frame.cuh).
+    address, and phases that agree modulo 4 or 2 lie side by side (csrc/cuda/frame.cuh). In a CPU's cache columns of one
+    phase would share an eighth of the sets.
 
     Args:
         row, col: int32 or int64 ``[E]`` on one device, in range.
     """
     row_order, length = by_degree(row, num_rows)
-    col_order = _by_phase(by_degree(col, num_cols)[0])
-    row_rank, col_rank = rank(row_order)[row], rank(col_order)[col]
+    row_rank = rank(row_order)[row]
     if row.is_cuda:
+        col_rank = rank(_by_phase(by_degree(col, num_cols)[0]))[col]
         order = _sorted(row_rank, col_rank, length[row_order], num_cols)
     else:
-        _, by_col = sort_by_key(col_rank, num_cols)
+        _, by_col = sort_by_key(col, num_cols)
         _, by_row = sort_by_key(row_rank.index_select(0, by_col), num_rows)
         order = by_col.index_select(0, by_row)
     slot_dtype = torch.int32 if row.numel() <= INT32_MAX else torch.int64

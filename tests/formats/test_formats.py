@@ -61,15 +61,18 @@ def test_wide_slots(spec: FormatSpec) -> None:
     assert torch.equal(torch.stack([col, row]), graph.edge_index)
 
 
-def test_rows_are_sorted_by_length_and_columns_by_phase_and_degree() -> None:
-    dst = torch.tensor([0, 1, 1, 2, 2, 2, 2])
-    src = torch.tensor([8, 4, 8, 8, 0, 4, 2])
+def test_rows_are_sorted_by_length_and_columns_by_id_or_by_phase_and_degree(device: str) -> None:
+    dst = torch.tensor([0, 1, 1, 2, 2, 2, 2], device=device)
+    src = torch.tensor([8, 4, 8, 8, 0, 4, 2], device=device)
     rows = rows_from_edges(dst, src, 3, 9, keep_slots=True)
     assert rows.row.tolist() == [2, 1, 0]
     assert rows.rowptr.tolist() == [0, 4, 6, 7]
-    # 8 and 0 have the same phase, and 8 the higher degree; then those that agree modulo 4, and then modulo 2.
-    assert rows.col.tolist() == [8, 0, 4, 2, 8, 4, 8]
-    assert rows.slot.tolist() == [3, 4, 5, 6, 2, 1, 0]
+    if device == "cpu":
+        assert rows.col.tolist() == [0, 2, 4, 8, 4, 8, 8]
+        assert rows.slot.tolist() == [4, 6, 5, 3, 1, 2, 0]
+    else:  # 8 and 0 have the same phase, and 8 the higher degree; then those that agree modulo 4, and then modulo 2
+        assert rows.col.tolist() == [8, 0, 4, 2, 8, 4, 8]
+        assert rows.slot.tolist() == [3, 4, 5, 6, 2, 1, 0]
 
 
 def test_csr_splits_long_rows_into_equal_parts() -> None:

@@ -1,4 +1,5 @@
-// The second pass of an spmm that left partials: add the partial sums of shared rows in a fixed order and apply the epilogue.
+// The second pass of an spmm that left partials: add the partial sums of shared rows in a fixed order and apply the
+// epilogue.
 #pragma once
 
 #include "pyg_sparse/operands.h"

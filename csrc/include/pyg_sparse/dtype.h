@@ -20,6 +20,7 @@ struct Float16 {
 template <typename T>
 using Accumulate = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
+inline int64_t size_of(DType dtype) { return dtype == DType::kFloat64 ? 8 : dtype == DType::kFloat32 ? 4 : 2; }
 inline int64_t accumulate_size(DType dtype) { return dtype == DType::kFloat64 ? 8 : 4; }
 
 template <typename T>

@@ -53,6 +53,10 @@ struct SpmmArgs {
   bool relu = false;
   void* partial = nullptr;  // [partials, k]
   int64_t partials = 0;
+  // On the CPU only. The features at work, of one head: those of x are first .. last of a row that begins at x + first.
+  int64_t first = 0;
+  int64_t last = 0;  // 0: all features
+  bool prefetch = false;
 };
 
 // out[slot[p], h] = row_scale[row] * col_scale[col] * <q[row, h], key[col, h]> for each stored position p and head h,

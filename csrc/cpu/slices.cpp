@@ -1,0 +1,75 @@
+#include "pyg_sparse/slices.h"
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+namespace pyg_sparse::cpu {
+namespace {
+
+// A core's own cache and the one it shares, in bytes.
+struct Caches {
+  int64_t own = int64_t{1} << 20, shared = int64_t{16} << 20;
+  Caches() {
+#if defined(_SC_LEVEL2_CACHE_SIZE) && defined(_SC_LEVEL3_CACHE_SIZE)
+    if (const long size = sysconf(_SC_LEVEL2_CACHE_SIZE); size > 0) own = size;
+    if (const long size = sysconf(_SC_LEVEL3_CACHE_SIZE); size > 0) shared = size;
+#endif
+  }
+};
+
+const Caches& caches() {
+  static const Caches known;
+  return known;
+}
+
+int64_t bytes_of(const SpmmArgs& args) { return args.num_cols * args.k * size_of(args.dtype); }
+
+}  // namespace
+
+Slices slices_of(const SpmmArgs& args, int64_t entries) {
+  constexpr int64_t kLine = 64, kEntriesPerRow = 32;  // fewer would not pay for the copy
+  const int64_t room = caches().own / 4 * 3, size = size_of(args.dtype);
+  const Slices all{0, 1};
+  if (args.heads > 1 || bytes_of(args) <= room || entries < kEntriesPerRow * args.num_cols) return all;
+  const int64_t lines = room / (args.num_cols * kLine), width = lines * kLine / size;
+  if (lines == 0 || width >= args.k) return all;
+  const int64_t count = (args.k + width - 1) / width;
+  const int64_t even = (args.k + count - 1) / count, step = kLine / size;
+  return {(even + step - 1) / step * step, count};
+}
+
+bool worth_prefetching(const SpmmArgs& args) {
+  constexpr int64_t kRow = 128;  // narrower rows are added up while the processor looks for the next
+  const int64_t bytes = bytes_of(args);
+  return bytes > caches().shared || (bytes > caches().own && args.k * size_of(args.dtype) >= kRow);
+}
+
+void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last) {
+  const int64_t size = size_of(args.dtype), bytes = slices.width * size;
+  const char* x = static_cast<const char*>(args.x);
+  for (int64_t s = 0; s < slices.count; ++s) {
+    char* slice = static_cast<char*>(to) + s * args.num_cols * bytes;
+    const int64_t count = std::min(slices.width, args.k - s * slices.width) * size;
+    for (int64_t row = first; row < last; ++row) {
+      std::memcpy(slice + row * bytes, x + row * args.ldx * size + s * bytes, static_cast<size_t>(count));
+    }
+  }
+}
+
+SpmmArgs slice_of(const SpmmArgs& args, const Slices& slices, const void* copy, int64_t slice) {
+  const int64_t size = size_of(args.dtype), bytes = slices.width * size;
+  SpmmArgs result = args;
+  result.first = slice * slices.width;
+  result.last = std::min(result.first + slices.width, args.k);
+  // Where x would begin if the slice were in its place.
+  result.x = reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(copy) + slice * args.num_cols * bytes -
+                                           result.first * size);
+  result.ldx = slices.width;
+  return result;
+}
+
+}  // namespace pyg_sparse::cpu

@@ -1,0 +1,26 @@
+// Features in slices whose rows of x stay in a core's own cache. On the CPU a slice of x is copied there first: in
+// place, its rows would lie so far apart that they shared a few sets of the cache.
+#pragma once
+
+#include "pyg_sparse/operands.h"
+
+namespace pyg_sparse::cpu {
+
+struct Slices {
+  int64_t width;  // features of a slice; 0: all at once, from x itself
+  int64_t count;
+};
+
+// How to go through the features of x for so many entries.
+Slices slices_of(const SpmmArgs& args, int64_t entries);
+
+// Whether rows of x come from so far that they should be asked for early.
+bool worth_prefetching(const SpmmArgs& args);
+
+// Copies rows first .. last of every slice of x to [slices, rows, width].
+void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last);
+
+// The arguments of one slice, of the copy.
+SpmmArgs slice_of(const SpmmArgs& args, const Slices& slices, const void* copy, int64_t slice);
+
+}  // namespace pyg_sparse::cpu
