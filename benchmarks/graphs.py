@@ -65,7 +65,7 @@ class Graph:
 def load(spec: str, scale: float, seed: int, device: torch.device) -> Graph:
     """A synthetic shape (`reddit` and its like) or a real matrix without its values (`mtx:PATH`, `npz:PATH`).
 
-    An npz file holds a SciPy sparse matrix or an `edge_index`. `ordered:` before any of them numbers its nodes as our
+    An npz file holds a SciPy sparse matrix, an `edge_index` or a heterophilous graph of PyG's. `ordered:` before any of them numbers its nodes as our
     plan orders its rows, so that rivals run in our order.
     """
     kind, _, path = spec.partition(":")
@@ -100,6 +100,9 @@ def _read(kind: str, path: Path) -> tuple[np.ndarray, int, int]:
                 edge_index = archive["edge_index"].astype(np.int64)
                 num_nodes = int(edge_index.max()) + 1
                 return edge_index, num_nodes, num_nodes
+            if "edges" in archive:  # of HeterophilousGraphDataset: each once
+                edges, num_nodes = archive["edges"].astype(np.int64).T, len(archive["node_labels"])
+                return np.concatenate([edges, edges[::-1]], 1), num_nodes, num_nodes
         matrix = scipy.sparse.load_npz(path).tocoo()
     elif kind == "mtx":
         matrix = scipy.io.mmread(path).tocoo()

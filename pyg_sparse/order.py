@@ -54,7 +54,7 @@ def communities(rows: Rows, t_rows: Rows, rounds: int, label: Tensor | None = No
     """int32 ``[N]``: the community of each node of a square graph, after so many rounds of label propagation.
 
     Each round every node takes the most frequent label among its own and those of 31 sampled neighbours, over in-edges
-    and over out-edges in turn. Deterministic for a seed, and the same on every device.
+    and over out-edges in turn. Deterministic for a seed, and for the same rows the same on every device.
     """
     if label is None:
         label = torch.arange(rows.num_rows, dtype=torch.int32, device=rows.col.device)

@@ -1,0 +1,65 @@
+"""What the CPU's kernels do only where x is larger than a core's own cache, and how they round."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pyg_sparse
+from benchmarks.check import relative_error
+from pyg_sparse.formats import FormatSpec
+from tests.order_graphs import uniform
+
+DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+
+
+@pytest.mark.parametrize("format", ["auto", pyg_sparse.Coo(), pyg_sparse.Hyb(2)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("nodes", "edges", "width"),
+    [
+        (1200, 40_000, 730),  # slices of x are copied
+        (20_000, 40_000, 83),  # rows of x are asked for early
+    ],
+)
+def test_features_larger_than_a_cache(
+    nodes: int, edges: int, width: int, dtype: torch.dtype, format: str | FormatSpec
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    edge_index = uniform(nodes, edges).edge_index
+    edge_index[1, :9000] = 7  # one row in parts
+    plan = pyg_sparse.plan(edge_index, nodes, format=format)
+    src, dst = edge_index
+    sums = torch.promote_types(dtype, torch.float32)
+    wide = torch.randn(nodes, width + 3, generator=generator).to(dtype)
+    x, bias = wide[:, 1 : width + 1], torch.randn(width, generator=generator).to(sums)
+    weight = torch.randn(edges, generator=generator).to(dtype)
+    own, scale = torch.rand(2, nodes, generator=generator).to(sums)
+    message = x[src].double()
+    zeros = torch.zeros(nodes, width, dtype=torch.float64)
+    plain = zeros.index_add(0, dst, message)
+    weighted = zeros.index_add(0, dst, message * weight[:, None].double())
+    everything = (scale[:, None].double() * plain + own[:, None].double() * x.double() + bias.double()).relu()
+    most = 16 * torch.finfo(dtype).eps
+    assert relative_error(pyg_sparse.spmm(plan, x), plain) < most
+    assert relative_error(pyg_sparse.spmm(plan, x, weight), weighted) < most
+    assert relative_error(pyg_sparse.spmm(plan, x, plan.store_weight(weight)), weighted) < most
+    result = pyg_sparse.spmm(plan, x, row_scale=scale, self_scale=own, bias=bias, relu=True)
+    assert relative_error(result, everything) < most
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("width", [1, 4, 8, 16, 32, 64, 77])
+def test_every_half_is_read_and_rounded_as_torch_does(width: int, dtype: torch.dtype) -> None:
+    nodes = -(-(2**16) // width)
+    bits = torch.zeros(nodes * width, dtype=torch.int32)
+    bits[: 2**16] = torch.arange(2**16, dtype=torch.int32)
+    x = bits.to(torch.int16).view(dtype).view(nodes, width)
+    loops = torch.arange(nodes).repeat(2, 1)
+    plan = pyg_sparse.plan(loops, nodes)
+    torch.testing.assert_close(pyg_sparse.spmm(plan, x), x, rtol=0, atol=0, equal_nan=True)
+    generator = torch.Generator().manual_seed(0)
+    for magnitude in (1.0, 1e-6, 1e5):  # results that are subnormal, and some that overflow
+        scale = torch.randn(nodes, generator=generator) * magnitude
+        expected = (x.float() * scale[:, None]).to(dtype)
+        torch.testing.assert_close(pyg_sparse.spmm(plan, x, row_scale=scale), expected, rtol=0, atol=0, equal_nan=True)
