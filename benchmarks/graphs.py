@@ -65,8 +65,8 @@ class Graph:
 def load(spec: str, scale: float, seed: int, device: torch.device) -> Graph:
     """A synthetic shape (`reddit` and its like) or a real matrix without its values (`mtx:PATH`, `npz:PATH`).
 
-    An npz file holds a SciPy sparse matrix, an `edge_index` or a heterophilous graph of PyG's. `ordered:` before any of them numbers its nodes as our
-    plan orders its rows, so that rivals run in our order.
+    An npz file holds a SciPy sparse matrix, an `edge_index` or a heterophilous graph of PyG's. `ordered:` before any of
+    them numbers its nodes as our plan orders its rows, so that rivals run in our order.
     """
     kind, _, path = spec.partition(":")
     if kind == "ordered":
