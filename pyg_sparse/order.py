@@ -31,7 +31,7 @@ _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
 # where they are few, less can be foreseen.
 _WORTHWHILE, _CLEARLY_WORTHWHILE = 0.998, 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
-# Rows that keep their place among the others if the given order is kept: on the CPU, what a core's own cache holds.
+# Rows that keep their place among the others if the given order is kept.
 _WINDOW, _CPU_WINDOW = 1 << 12, 1 << 8
 
 _MANY_ROWS = 16 * _ROWS_A_CORE * _CORES  # with fewer, the device waits for long rows that start late
@@ -91,7 +91,7 @@ def arrange(rows: Rows, order: Order) -> Rows:
     lengths = rows.lengths()[order.row]
     stored = rows.stored_row_of_entries()
     foreign = order.group[rows.row.long()][stored] != order.group[rows.col]
-    # Columns are sorted by phase and degree in each row: a stable sort keeps that order.
+    # Columns are sorted in each row: a stable sort keeps that order.
     row_key = rank(order.row)[stored]
     if rows.col.is_cuda:
         entry = torch.sort(row_key.long().mul_(2).add_(foreign), stable=True).indices

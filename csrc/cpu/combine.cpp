@@ -8,18 +8,17 @@ namespace {
 template <typename T>
 PYG_SPARSE_CLONES void combine_range(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
   using A = Accumulate<T>;
+  constexpr int kLanes = kVectorBytes / sizeof(A);
   const A* partial = static_cast<const A*>(args.partial);
-  const auto sum = [&]<int kLanes>(int64_t i, int64_t k, std::integral_constant<int, kLanes>) PYG_SPARSE_LAMBDA_INLINE {
-    Lanes<A, kLanes> total = {};
-    for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) total += load<A, kLanes>(partial + p * args.k + k);
-    Sink<T>{args, shared.row[i], -1}.template write<kLanes>(k, total);
-    return kLanes;
+  const auto sum = [&]<int kCount>(int64_t i, int64_t k, std::integral_constant<int, kCount>) PYG_SPARSE_LAMBDA_INLINE {
+    Lanes<A, kCount> total = {};
+    for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) total += load<A, kCount>(partial + p * args.k + k);
+    Sink<T>{args, shared.row[i], -1}.template write<kCount>(k, total);
+    return kCount;
   };
   for (int64_t i = first; i < last; ++i) {
     int64_t k = 0;
-    while (args.k - k >= 16) k += sum(i, k, std::integral_constant<int, 16>{});
-    if (args.k - k >= 8) k += sum(i, k, std::integral_constant<int, 8>{});
-    if (args.k - k >= 4) k += sum(i, k, std::integral_constant<int, 4>{});
+    while (args.k - k >= kLanes) k += sum(i, k, std::integral_constant<int, kLanes>{});
     while (k < args.k) k += sum(i, k, std::integral_constant<int, 1>{});
   }
 }

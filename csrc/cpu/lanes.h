@@ -1,5 +1,5 @@
-// Several features side by side, in GCC's and clang's vectors: the compiler splits them into registers as wide as the
-// function that they are inlined into may use. Left to loops, it may unroll these before it sees that they vectorize.
+// Several features side by side, in GCC's and clang's vectors. Of loops, some were unrolled before they were
+// vectorized.
 #pragma once
 
 #include <cstring>
@@ -7,9 +7,11 @@
 
 #include "convert.h"
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // everything here is inlined: no vector is ever passed in a register
-
 namespace pyg_sparse::cpu {
+
+// As AVX2 has. Wider ones are kept in memory there, and are not faster where registers are wider
+// (docs/kernel-notes.md).
+constexpr int kVectorBytes = 32;
 
 template <typename A, int kCount>
 struct LanesOf {
@@ -33,15 +35,12 @@ PYG_SPARSE_INLINE Lanes<Accumulate<T>, kCount> load(const T* from) {
     std::memcpy(&lanes, from, sizeof lanes);
     return lanes;
   } else {
-    Lanes<uint16_t, kCount> half;
-    std::memcpy(&half, from, sizeof half);
-    using Bits = Lanes<uint32_t, kCount>;
-    const Bits bits = __builtin_convertvector(half, Bits);
-    if constexpr (std::is_same_v<T, BFloat16>) return reinterpret_cast<To>(bits << 16);
-    const Bits magnitude = (bits & 0x7fff) << 13;
-    const Bits scaled = reinterpret_cast<Bits>(reinterpret_cast<To>(magnitude) * 0x1p112f);
-    const Bits special = reinterpret_cast<Bits>(magnitude >= 0x0f800000u) & 0x7f800000u;
-    return reinterpret_cast<To>(scaled | special | (bits & 0x8000) << 16);
+    // As vectors, 16-bit elements would take several times as long to convert.
+    Accumulate<T> wide[kCount];
+    for (int j = 0; j < kCount; ++j) wide[j] = widen(from[j]);
+    To lanes;
+    std::memcpy(&lanes, wide, sizeof lanes);
+    return lanes;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "lanes.h"
@@ -78,7 +79,7 @@ template <typename T, typename S>
 PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, const int32_t* col, const SlotMap& slot,
                                    Run run, const Sink<T>& sink) {
   using A = Accumulate<T>;
-  constexpr int kLanes = std::min<int>(S::kWidth, 64 / sizeof(A)), kParts = S::kWidth / kLanes;
+  constexpr int kLanes = std::min<int>(S::kWidth, kVectorBytes / sizeof(A)), kParts = S::kWidth / kLanes;
   constexpr bool kPairs = S::kWidth * sizeof(A) <= 32;  // an addition of few features waits for the one before
   const T* x = static_cast<const T*>(args.x) + block.k;
   using Sums = Lanes<A, kLanes>[kParts];
@@ -90,8 +91,17 @@ PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, con
     }
     const T* source = x + col[p] * args.ldx;
     const A weight = coefficient<T, S::kWeighted>(args, block.head, slot, p, col[p]);
+    A wide[S::kWidth];
+    if constexpr (sizeof(T) == 2) {  // widened part by part, they would take up to twice as long
+      for (int j = 0; j < S::kWidth; ++j) wide[j] = widen(source[j]);
+    }
     for (int j = 0; j < kParts; ++j) {
-      const Lanes<A, kLanes> features = load<T, kLanes>(source + j * kLanes);
+      Lanes<A, kLanes> features;
+      if constexpr (sizeof(T) == 2) {
+        features = load<A, kLanes>(wide + j * kLanes);
+      } else {
+        features = load<T, kLanes>(source + j * kLanes);
+      }
       to[j] += S::kWeighted ? weight * features : features;
     }
   };
@@ -105,9 +115,9 @@ PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, con
   for (int j = 0; j < kParts; ++j) sink.template write<kLanes>(block.k + j * kLanes, sum[j]);
 }
 
-// Calls run(Shape, Block) for all features of some items at a time, so that columns and rows of x are still at hand.
-template <bool kWeighted, bool kPrefetch, typename Run>
-void for_blocks_of(const SpmmArgs& args, int64_t first, int64_t last, const Run& run) {
+// Calls call(Shape, Block) for all features of some items at a time, so that columns and rows of x are still at hand.
+template <bool kWeighted, bool kPrefetch, typename Call>
+void for_blocks_of(const SpmmArgs& args, int64_t first, int64_t last, const Call& call) {
   constexpr int64_t kItems = 16;
   const int64_t width = args.k / args.heads, begin = args.first, end = args.last > 0 ? args.last : width;
   const auto features = static_cast<uint64_t>(end - begin);
@@ -118,7 +128,7 @@ void for_blocks_of(const SpmmArgs& args, int64_t first, int64_t last, const Run&
       for (int64_t k = begin; k < end;) {
         const Block block{h, h * width + k, item, std::min(item + step, last), last};
         const auto take = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
-          run(Shape<kWeighted, kPrefetch, kWidth>{}, block);
+          call(Shape<kWeighted, kPrefetch, kWidth>{}, block);
           k += kWidth;
         };
         if (end - k >= 64) {
@@ -139,14 +149,14 @@ void for_blocks_of(const SpmmArgs& args, int64_t first, int64_t last, const Run&
   }
 }
 
-template <typename Run>
-void for_blocks(const SpmmArgs& args, int64_t first, int64_t last, const Run& run) {
+template <typename Call>
+void for_blocks(const SpmmArgs& args, int64_t first, int64_t last, const Call& call) {
   if (args.value || args.col_scale) {
-    args.prefetch ? for_blocks_of<true, true>(args, first, last, run)
-                  : for_blocks_of<true, false>(args, first, last, run);
+    args.prefetch ? for_blocks_of<true, true>(args, first, last, call)
+                  : for_blocks_of<true, false>(args, first, last, call);
   } else {
-    args.prefetch ? for_blocks_of<false, true>(args, first, last, run)
-                  : for_blocks_of<false, false>(args, first, last, run);
+    args.prefetch ? for_blocks_of<false, true>(args, first, last, call)
+                  : for_blocks_of<false, false>(args, first, last, call);
   }
 }
 

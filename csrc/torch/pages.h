@@ -11,7 +11,8 @@
 
 namespace pyg_sparse::torch_binding {
 
-// A new tensor whose elements are about to be written. What is asked for is advice, which may be refused.
+// A new tensor whose elements are about to be written. What is asked for is advice, which may be refused. It stays with
+// the pages: if they are of the heap, what comes to lie there later is in large pages as well.
 inline torch::stable::Tensor in_large_pages(torch::stable::Tensor fresh) {
 #if defined(__linux__)
   constexpr size_t kWorthwhile = size_t{4} << 20;
