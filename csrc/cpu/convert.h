@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "pyg_sparse/dtype.h"
 #include "simd.h"
@@ -21,7 +22,25 @@ PYG_SPARSE_INLINE float widen(Float16 value) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | special | sign);
 }
 
-// Round to nearest, ties to even.
+// Round to nearest, ties to even: the bits of the 16-bit element, for a float and its own bits or for vectors of both.
+template <typename T, typename Float, typename Bits>
+PYG_SPARSE_INLINE Bits rounded(Float value, Bits bits) {
+  Bits result;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    result = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    return value != value ? Bits{} + 0x7fc0 : result;
+  } else {
+    const Bits magnitude = bits & 0x7fffffff;
+    // Subnormals below 0x1p-14: the adder rounds at 2^-24.
+    const Bits subnormal = __builtin_bit_cast(Bits, __builtin_bit_cast(Float, magnitude) + 0.5f) - 0x3f000000;
+    result = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+    result = magnitude < 0x38800000 ? subnormal : result;
+    result = magnitude >= 0x477ff000 ? Bits{} + 0x7c00 : result;  // rounds past 65504
+    result = magnitude > 0x7f800000 ? Bits{} + 0x7e00 : result;
+    return result | ((bits >> 16) & 0x8000);
+  }
+}
+
 template <typename T>
 PYG_SPARSE_INLINE T narrow(Accumulate<T> value);
 
@@ -35,27 +54,11 @@ PYG_SPARSE_INLINE float narrow<float>(float value) {
 }
 template <>
 PYG_SPARSE_INLINE BFloat16 narrow<BFloat16>(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  return {static_cast<uint16_t>(value != value ? 0x7fc0u : rounded)};
+  return {static_cast<uint16_t>(rounded<BFloat16>(value, std::bit_cast<uint32_t>(value)))};
 }
 template <>
 PYG_SPARSE_INLINE Float16 narrow<Float16>(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = (bits >> 16) & 0x8000u;
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  uint32_t result;
-  if (magnitude > 0x7f800000u) {
-    result = 0x7e00u;
-  } else if (magnitude >= 0x477ff000u) {  // rounds past 65504
-    result = 0x7c00u;
-  } else if (magnitude < 0x38800000u) {  // subnormal: let the adder round at 2^-24
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    result = std::bit_cast<uint32_t>(shifted) - 0x3f000000u;
-  } else {
-    result = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  }
-  return {static_cast<uint16_t>(sign | result)};
+  return {static_cast<uint16_t>(rounded<Float16>(value, std::bit_cast<uint32_t>(value)))};
 }
 
 }  // namespace pyg_sparse::cpu

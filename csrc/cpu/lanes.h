@@ -53,22 +53,8 @@ PYG_SPARSE_INLINE void store(T* to, Lanes<Accumulate<T>, kCount> lanes) {
     std::memcpy(to, &lanes, sizeof lanes);
   } else {
     using Bits = Lanes<uint32_t, kCount>;
-    const Bits bits = reinterpret_cast<Bits>(lanes);
-    Bits result;
-    if constexpr (std::is_same_v<T, BFloat16>) {
-      result = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-      result = lanes != lanes ? Bits{} + 0x7fc0 : result;
-    } else {
-      const Bits magnitude = bits & 0x7fffffff;
-      const Bits subnormal =
-          reinterpret_cast<Bits>(reinterpret_cast<Lanes<float, kCount>>(magnitude) + 0.5f) - 0x3f000000;
-      result = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-      result = magnitude < 0x38800000 ? subnormal : result;
-      result = magnitude >= 0x477ff000 ? Bits{} + 0x7c00 : result;
-      result = magnitude > 0x7f800000 ? Bits{} + 0x7e00 : result;
-      result |= (bits >> 16) & 0x8000;
-    }
-    const auto half = __builtin_convertvector(result, Lanes<uint16_t, kCount>);
+    const auto half =
+        __builtin_convertvector(rounded<T>(lanes, __builtin_bit_cast(Bits, lanes)), Lanes<uint16_t, kCount>);
     std::memcpy(to, &half, sizeof half);
   }
 }

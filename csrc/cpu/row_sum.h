@@ -81,7 +81,7 @@ PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, con
   using A = Accumulate<T>;
   constexpr int kLanes = std::min<int>(S::kWidth, kVectorBytes / sizeof(A)), kParts = S::kWidth / kLanes;
   constexpr bool kPairs = S::kWidth * sizeof(A) <= 32;  // an addition of few features waits for the one before
-  const T* x = static_cast<const T*>(args.x) + block.k;
+  const T* x = static_cast<const T*>(args.x) + (block.k - args.first);
   using Sums = Lanes<A, kLanes>[kParts];
   Sums sum = {};
   const auto add = [&](int64_t p, Sums& to) PYG_SPARSE_LAMBDA_INLINE {

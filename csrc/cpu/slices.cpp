@@ -61,13 +61,10 @@ void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t f
 }
 
 SpmmArgs slice_of(const SpmmArgs& args, const Slices& slices, const void* copy, int64_t slice) {
-  const int64_t size = size_of(args.dtype), bytes = slices.width * size;
   SpmmArgs result = args;
   result.first = slice * slices.width;
   result.last = std::min(result.first + slices.width, args.k);
-  // Where x would begin if the slice were in its place.
-  result.x = reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(copy) + slice * args.num_cols * bytes -
-                                           result.first * size);
+  result.x = static_cast<const char*>(copy) + slice * args.num_cols * slices.width * size_of(args.dtype);
   result.ldx = slices.width;
   return result;
 }

@@ -25,7 +25,7 @@ struct Csr {
   const int64_t* tile_shared_ptr;  // [tile_long_rows + 1]
 };
 
-// Most entries in a tile of several rows (pyg_sparse/formats/csr.py).
+// Most entries in a tile of several rows (pyg_sparse/formats/tiles.py).
 constexpr int kTileEntries = 2048;
 
 // A work item is a part of a long row or a whole short row.

@@ -53,7 +53,7 @@ struct SpmmArgs {
   bool relu = false;
   void* partial = nullptr;  // [partials, k]
   int64_t partials = 0;
-  // On the CPU only. The features at work, of one head: those of x are first .. last of a row that begins at x + first.
+  // On the CPU only. The features at work, of one head: first .. last, and x begins with the first of them.
   int64_t first = 0;
   int64_t last = 0;  // 0: all features
   bool prefetch = false;
