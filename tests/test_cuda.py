@@ -29,6 +29,11 @@ def relative_error(result: torch.Tensor, expected: torch.Tensor) -> torch.Tensor
     return (result.double() - expected).norm() / expected.norm()
 
 
+def tolerance(dtype: torch.dtype) -> float:
+    """The reference is fp64: it adds long rows one entry after the other, in any order, and is no better than ours."""
+    return (100 if dtype == torch.float64 else 8) * torch.finfo(dtype).eps
+
+
 def test_same_as_the_cpu(spec: FormatSpec) -> None:
     plan, x = make(spec)
     on_cpu = plan.to("cpu")
@@ -38,8 +43,11 @@ def test_same_as_the_cpu(spec: FormatSpec) -> None:
 
 
 def test_builders_agree_across_devices(spec: FormatSpec) -> None:
-    plan, _ = make(spec)
-    on_cpu = pyg_sparse.plan(GRAPH.edge_index, GRAPH.num_src, format=spec)
+    # What "auto" chooses depends on the device.
+    plan, on_cpu = (
+        pyg_sparse.plan(GRAPH.edge_index.to(device), GRAPH.num_src, format=spec, order="degree")
+        for device in ("cuda", "cpu")
+    )
     for mine, other in ((plan.forward, on_cpu.forward), (plan.backward, on_cpu.backward)):
         for name, tensor in mine.tensors().items():
             assert torch.equal(tensor.cpu(), other.tensors()[name]), name
@@ -173,7 +181,7 @@ def test_enough_short_rows_to_share_warps(spec: FormatSpec, dtype: torch.dtype) 
             )
         q = random(nodes, width).to(dtype)
         dots = (q[edge_index[1]].double() * message).sum(1)
-        assert relative_error(pyg_sparse.sddmm(plan, q, x), dots) < 8 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.sddmm(plan, q, x), dots) < tolerance(dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
@@ -211,7 +219,7 @@ def test_values_of_long_rows(edges: str, dtype: torch.dtype) -> None:
             gradients = torch.autograd.grad(result, inputs, grad)
             of_reference = torch.autograd.grad(reference, inputs, grad.double(), retain_graph=True)
             for ours, theirs in zip((result, *gradients), (reference, *of_reference), strict=True):
-                assert relative_error(ours, theirs) < 8 * torch.finfo(dtype).eps
+                assert relative_error(ours, theirs) < tolerance(dtype)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
@@ -243,7 +251,7 @@ def test_tiles_of_many_rows_and_of_one(dtype: torch.dtype) -> None:
             (pyg_sparse.spmm(plan, part, weight), weighted),
             (pyg_sparse.spmm(plan, part, self_scale=own, bias=bias, relu=True), everything),
         ):
-            assert relative_error(result, expected) < 8 * torch.finfo(dtype).eps
+            assert relative_error(result, expected) < tolerance(dtype)
             assert torch.equal(result[length == 0], expected[length == 0].to(dtype)) or expected is everything
     # A chain of dependent launches.
     small = random(nodes, 1).to(dtype)
@@ -274,19 +282,19 @@ def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
         zeros, message = torch.zeros(nodes, width, device="cuda", dtype=torch.float64), x[src].double()
         plain = zeros.index_add(0, dst, message)
         weighted = zeros.index_add(0, dst, message * weight[:, None].double())
-        assert relative_error(pyg_sparse.spmm(plan, x), plain) < 8 * torch.finfo(dtype).eps
-        assert relative_error(pyg_sparse.spmm(plan, x, weight), weighted) < 8 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.spmm(plan, x), plain) < tolerance(dtype)
+        assert relative_error(pyg_sparse.spmm(plan, x, weight), weighted) < tolerance(dtype)
         everything = (plain + own[:, None].double() * x.double() + bias.double()).relu()
         result = pyg_sparse.spmm(plan, x, self_scale=own, bias=bias, relu=True)
-        assert relative_error(result, everything) < 8 * torch.finfo(dtype).eps
+        assert relative_error(result, everything) < tolerance(dtype)
         assert torch.equal(pyg_sparse.spmm(plan, x, plan.store_weight(weight)), pyg_sparse.spmm(plan, x, weight))
         scaled = zeros.index_add(0, dst, message * own[src, None].double())
-        assert relative_error(pyg_sparse.spmm(plan, x, col_scale=own), scaled) < 8 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.spmm(plan, x, col_scale=own), scaled) < tolerance(dtype)
         heads = random(edges, 3).to(dtype)
         x = random(nodes, 3, width).to(dtype)
         message = (x[src].double() * heads[:, :, None].double()).flatten(1)
         several = torch.zeros(nodes, 3 * width, device="cuda", dtype=torch.float64).index_add(0, dst, message)
-        assert relative_error(pyg_sparse.spmm(plan, x, heads).flatten(1), several) < 8 * torch.finfo(dtype).eps
+        assert relative_error(pyg_sparse.spmm(plan, x, heads).flatten(1), several) < tolerance(dtype)
 
 
 def _needs_gigabytes(count: int) -> None:
