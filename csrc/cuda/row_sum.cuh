@@ -66,7 +66,12 @@ class RowSum {
       next = there ? load_once(col + at) : -1;  // while these entries are summed
       next_value = load_value(at, there);
       const int count = min(left, place_.batch);
-      add(entry, 0, count, __all_sync(place_.mask, place_.lane >= count || entry.col >= 0));
+      const bool all_there = __all_sync(place_.mask, place_.lane >= count || entry.col >= 0);
+      if constexpr (kStaged) {
+        add_staged(entry, count, all_there);
+      } else {
+        add(entry, 0, count, all_there);
+      }
     }
   }
 
@@ -114,6 +119,55 @@ class RowSum {
     }
   }
 
+  // Entries come through shared memory where there are two words of each: a lane reads those of several loads at once,
+  // while each word by shuffle would take a turn in L1's pipe, as a load does. Columns alone are no faster this way.
+  static constexpr bool kStaged = kWeighted && !S::kFrame;
+
+  template <typename V, int kCount>
+  struct alignas(sizeof(V) * kCount < 16 ? sizeof(V) * kCount : 16) Some {
+    V of[kCount];
+  };
+
+  // What add does with a batch from its start, but a neighbour takes kUnroll entries that follow each other.
+  __device__ void add_staged(const Entry<T>& entry, int count, bool all_there) {
+    __shared__ alignas(16) int32_t col[kBlock];
+    __shared__ alignas(16) A weight[kBlock];
+    __syncwarp(place_.mask);  // the batch before has been read
+    col[threadIdx.x] = entry.col;
+    weight[threadIdx.x] = entry.weight;
+    __syncwarp(place_.mask);
+    int at = static_cast<int>(threadIdx.x) - place_.lane + place_.loaded_neighbour() * S::kUnroll;
+    const int pass = S::kUnroll * place_.neighbours;
+    for (; all_there && pass <= count; at += pass, count -= pass) add_staged_pass<true>(col + at, weight + at);
+    for (; count > 0; at += pass, count -= pass) add_staged_pass<false>(col + at, weight + at);
+  }
+
+  template <bool kFull>
+  __device__ void add_staged_pass(const int32_t* col, const A* weight) {
+    constexpr int kSome = S::kUnroll < 4 ? S::kUnroll : 4;
+    Vec<T, S::kVec> value[S::kUnroll];
+#pragma unroll
+    for (int u = 0; u < S::kUnroll; u += kSome) {
+      const auto c = *reinterpret_cast<const Some<int32_t, kSome>*>(col + u);
+#pragma unroll
+      for (int i = 0; i < kSome; ++i) value[u + i] = load_row<kFull>(c.of[i]);
+    }
+    asm volatile("" ::: "memory");  // weights would hold registers while the loads are on their way
+#pragma unroll
+    for (int u = 0; u < S::kUnroll; u += kSome) {
+      const auto w = *reinterpret_cast<const Some<A, kSome>*>(weight + u);
+#pragma unroll
+      for (int i = 0; i < kSome; ++i) add_row(value[u + i], w.of[i]);
+    }
+  }
+
+  // Nothing if the entry is not there: padding, or past the end.
+  template <bool kFull>
+  __device__ Vec<T, S::kVec> load_row(int32_t col) const {
+    const char* source = x_ + static_cast<uint64_t>(static_cast<uint32_t>(col)) * row_bytes_;
+    return kFull || col >= 0 ? load<T, S::kVec>(reinterpret_cast<const T*>(source)) : Vec<T, S::kVec>{};
+  }
+
   // kUnroll entries of every neighbour, from the lane first on. With kFull all of them are there.
   template <bool kFull>
   __device__ void add_pass(const Entry<T>& entry, int first, int last) {
@@ -129,8 +183,7 @@ class RowSum {
         phase[u] = valid ? Frame<S>::phase(element) : phase_;
         value[u] = valid ? frame_.load_word(place_, element) : Vec<T, S::kVec>{};
       } else {
-        const char* source = x_ + static_cast<uint64_t>(static_cast<uint32_t>(col)) * row_bytes_;
-        value[u] = valid ? load<T, S::kVec>(reinterpret_cast<const T*>(source)) : Vec<T, S::kVec>{};
+        value[u] = load_row<kFull>(valid ? col : -1);
       }
     }
     // Weights come by shuffle only now: they would hold registers while the loads are on their way.
