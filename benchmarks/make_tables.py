@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import suite_tables, tables
+from benchmarks import suite_tables, tables, variant_tables
 from benchmarks.results import ROOT, Meta, Row, read
 
 DOCUMENTS = (ROOT.parent / "README.md", ROOT.parent / "docs" / "benchmarks.md")
@@ -24,6 +24,10 @@ KINDS: dict[str, tuple[str, Callable[[Meta, Sequence[Row]], str]]] = {
     "epoch-edge-index": ("epoch_edge_index.json", tables.epoch),
     "spmm": ("spmm.json", tables.spmm),
     "spmm-detail": ("spmm.json", tables.detail),
+    "spmm-dtypes": ("spmm_half.json", variant_tables.dtypes),
+    "spmm-directions": ("spmm_directions.json", variant_tables.directions),
+    "spmm-values": ("spmm_values.json", variant_tables.values),
+    "spmm-widths": ("spmm_widths.json", variant_tables.widths),
     "sddmm": ("sddmm.json", tables.sddmm),
     "sddmm-detail": ("sddmm.json", tables.detail),
     "suite": ("suite.json", suite_tables.suite),

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from benchmarks.results import OURS, ROOT, Row, read
-from benchmarks.rows import fastest, graph_title, grouped, ms, plain
+from benchmarks.rows import fastest, graph_title, grouped, in_given_order, ms, plain
 from benchmarks.suite_tables import SOURCES, device_field, speedups
 
 RESULTS = ROOT / "results"
@@ -79,7 +79,7 @@ def suite_roofline(rows: Sequence[Row]) -> Figure:
 
 def speed_up(rows: Sequence[Row]) -> Figure:
     """The speed-up by graph and width."""
-    cases = grouped(plain(rows), "graph", "scale")
+    cases = grouped(in_given_order(plain(rows)), "graph", "scale")
     figure, axes = _panels(len(cases))
     for axis, case in zip(axes, cases, strict=True):
         ratios = {}
@@ -98,7 +98,7 @@ def speed_up(rows: Sequence[Row]) -> Figure:
 def roofline(rows: Sequence[Row]) -> Figure:
     """The share of the speed limit that was reached, by graph and width."""
     colors = {OURS: _OURS, "fastest rival": _RIVAL}
-    cases = grouped(plain(rows), "graph", "scale")
+    cases = grouped(in_given_order(plain(rows)), "graph", "scale")
     figure, axes = _panels(len(cases))
     for axis, case in zip(axes, cases, strict=True):
         for index, color in enumerate(colors.values()):

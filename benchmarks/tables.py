@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from textwrap import shorten
 
@@ -113,11 +113,20 @@ def comparison(rows: Sequence[Row]) -> str:
 
 
 def _failures(rows: Sequence[Row]) -> str:
-    widths: dict[tuple[str, str, str], list[str]] = {}
+    """A line for each reason, with the formats and widths that have it."""
+    cases: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["ms"] is None:
-            widths.setdefault((row["impl"], row["format"], row["why"]), []).append(str(row["k"]))
-    return "\n".join(f"- {i} {f}, K = {', '.join(ks)}: {why}" for (i, f, why), ks in widths.items())
+            why = row["why"].replace(f"{row['impl']} {row['op']}:{row['format']}: ", "")
+            cases.setdefault((row["impl"], why), []).append(row)
+    return "\n".join(
+        f"- {impl} {_listed(row['format'] for row in of_reason)}, K = {_listed(row['k'] for row in of_reason)}: {why}"
+        for (impl, why), of_reason in cases.items()
+    )
+
+
+def _listed(items: Iterable[object]) -> str:
+    return ", ".join(dict.fromkeys(map(str, items)))
 
 
 def _relative(row: Row | None, rival: Row | None) -> str:

@@ -2,7 +2,7 @@ from itertools import product
 
 import pytest
 
-from benchmarks import make_tables, results, tables
+from benchmarks import make_tables, results, tables, variant_tables
 from tests.markdown import cells
 
 META = {
@@ -116,6 +116,46 @@ def test_detail_has_every_row_and_every_reason():
     assert cells(table, "limit") == ["", "0.500", "0.500", "", ""]
     assert "- cuSPARSE coo_alg1, K = 8: not supported" in table
     assert "- pyg_sparse csr, K = 32: not supported" in table
+
+
+def test_a_reason_that_several_share_stands_once():
+    rows = [
+        spmm_row("RoDe", layout, k, None, why=f"RuntimeError: RoDe spmm:{layout}: not masked")
+        for layout, k in product(("1 stream", "2 streams"), (8, 40))
+    ]
+    lines = [line for line in tables.detail(META, rows).splitlines() if line.startswith("- ")]
+    assert lines == ["- RoDe 1 stream, 2 streams, K = 8, 40: RuntimeError: not masked"]
+
+
+def test_dtypes_are_compared_each_with_its_own_rival():
+    half = [{**row, "dtype": "float16", "ms": row["ms"] and row["ms"] / 4} for row in SPMM if row["k"] == 8]
+    table = variant_tables.dtypes(META, [*SPMM, *half])
+    title = "reddit-shaped (synthetic)"
+    assert cells(table, title, "float32", "fastest rival")[0] == "2.00 (cuSPARSE csr_alg3)"
+    assert cells(table, title, "float32", "speed-up") == ["2.00", "-"]
+    assert cells(table, title, "float16", "fastest rival") == ["0.500 (cuSPARSE csr_alg3)", "-"]
+    assert cells(table, title, "float16", "pyg_sparse") == ["0.250", "-"]
+
+
+def test_variants_are_relative_to_the_plain_product():
+    plain = [spmm_row("pyg_sparse", "csr", k, 2.0) for k in (8, 32)]
+    title = "reddit-shaped (synthetic)"
+    weighted = [spmm_row("pyg_sparse", "csr", 8, 3.0, values="explicit"), *plain]
+    table = variant_tables.values(META, [spmm_row("cuSPARSE", "csr", 8, 0.1), *weighted])
+    assert cells(table, title, "implicit") == ["2.00", "2.00"]
+    assert cells(table, title, "explicit") == ["3.00 (1.50)", "- (-)"]
+    back = [*plain, *(spmm_row("pyg_sparse", "csr", k, 1.0, direction="bwd") for k in (8, 32))]
+    assert cells(variant_tables.directions(META, back), title, "bwd") == ["1.00 (0.50)", "1.00 (0.50)"]
+
+
+def test_widths_are_relative_to_the_nearest_power_of_two():
+    rows = [spmm_row("pyg_sparse", "csr", k, ms) for k, ms in ((32, 1.0), (40, 1.5), (47, 2.0), (64, 2.0))]
+    title = "reddit-shaped (synthetic)"
+    table = variant_tables.widths(META, rows)
+    assert cells(table, title, "of 32 features") == ["1.00", "1.20", "1.36", "1.00"]
+    assert cells(table, title, "relative to a power of two") == ["", "1.20 (K = 32)", "1.36 (K = 64)", ""]
+    with pytest.raises(ValueError, match="40"):
+        variant_tables.widths(META, [row for row in rows if row["k"] != 40] + [spmm_row("pyg_sparse", "csr", 40, None)])
 
 
 def test_device_time_stands_for_a_short_call():

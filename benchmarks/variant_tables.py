@@ -1,0 +1,87 @@
+"""Result rows of one operator's variants as Markdown tables: dtypes, directions, edge values, odd widths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.markdown import number, provenance, table
+from benchmarks.results import OURS, Meta, Row
+from benchmarks.rows import fastest, graph_title, grouped, ms
+
+
+def dtypes(meta: Meta, rows: Sequence[Row]) -> str:
+    """The fastest rival and our fastest format, for each dtype."""
+    widths = _widths(rows)
+    lines = [["graph", "dtype", "ms", *(f"K = {k}" for k in widths)]]
+    for case in grouped(rows, "graph", "scale", "dtype"):
+        of_width = {at_k[0]["k"]: at_k for at_k in grouped(case, "k")}
+        theirs, ours = (
+            {k: fastest(row for row in at_k if (row["impl"] == OURS) == mine) for k, at_k in of_width.items()}
+            for mine in (False, True)
+        )
+        title = [graph_title(case[0]), case[0]["dtype"]]
+        labels = {k: f" ({row['impl']} {row['format']})" if row else "" for k, row in theirs.items()}
+        lines.append([*title, "fastest rival", *(_time(theirs.get(k)) + labels.get(k, "") for k in widths)])
+        lines.append([*title, OURS, *(_time(ours.get(k)) for k in widths)])
+        lines.append([*title, "speed-up", *(_ratio(theirs.get(k), ours.get(k)) for k in widths)])
+    return f"{table(lines)}\n\n{provenance(meta)}"
+
+
+def directions(meta: Meta, rows: Sequence[Row]) -> str:
+    """Our products forward, and backward relative to them."""
+    return _relative_to(meta, rows, "direction", "fwd")
+
+
+def values(meta: Meta, rows: Sequence[Row]) -> str:
+    """Our products by kind of edge values, relative to those without any."""
+    return _relative_to(meta, rows, "values", "implicit")
+
+
+def widths(meta: Meta, rows: Sequence[Row]) -> str:
+    """Our time for a feature, relative to the nearest power of two that was measured: by ratio, the larger of two."""
+    measured = _widths(rows)
+    powers = [k for k in measured if k & (k - 1) == 0]
+    lines = [["graph", "ms", *(f"K = {k}" for k in measured)]]
+    for case in grouped(rows, "graph", "scale", "dtype"):
+        time = {row["k"]: ms(row) for row in case if row["ms"] is not None and row["impl"] == OURS}
+        if missing := set(measured) - set(time):
+            raise ValueError(f"{case[0]['graph']}: K = {missing} was not measured")
+        nearest = {k: min(powers, key=lambda power: (max(k / power, power / k), -power)) for k in measured}
+        title = graph_title(case[0])
+        lines.append([title, "of a product", *(number(time[k]) for k in measured)])
+        lines.append([title, "of 32 features", *(number(32 * time[k] / k) for k in measured)])
+        relative = (
+            "" if k in powers else f"{time[k] / k / (time[nearest[k]] / nearest[k]):.2f} (K = {nearest[k]})"
+            for k in measured
+        )
+        lines.append([title, "relative to a power of two", *relative])
+    return f"{table(lines)}\n\n{provenance(meta)}"
+
+
+def _relative_to(meta: Meta, rows: Sequence[Row], field: str, base: str) -> str:
+    widths = _widths(rows)
+    lines = [["graph", field, *(f"K = {k}" for k in widths)]]
+    for of_graph in grouped([row for row in rows if row["impl"] == OURS], "graph", "scale", "dtype"):
+        first = {row["k"]: row for row in of_graph if row[field] == base}
+        for case in grouped(of_graph, field):
+            row_of = {row["k"]: row for row in case}
+            cells = (
+                _time(row_of.get(k)) + ("" if case[0][field] == base else f" ({_ratio(row_of.get(k), first.get(k))})")
+                for k in widths
+            )
+            lines.append([graph_title(case[0]), case[0][field], *cells])
+    return f"{table(lines)}\n\n{provenance(meta)}"
+
+
+def _widths(rows: Sequence[Row]) -> list[int]:
+    return sorted({row["k"] for row in rows})
+
+
+def _time(row: Row | None) -> str:
+    return "-" if row is None or row["ms"] is None else number(ms(row))
+
+
+def _ratio(one: Row | None, other: Row | None) -> str:
+    if one is None or other is None or one["ms"] is None or other["ms"] is None:
+        return "-"
+    return f"{ms(one) / ms(other):.2f}"
