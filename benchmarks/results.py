@@ -37,13 +37,14 @@ _IDENTITY = (*ROW_KEYS[:-1], "values", "scale", "ordered")
 def command(module: str, argv: Sequence[str]) -> str:
     """The command that repeats a measurement, without what depends on the machine: the folders of its files."""
     words = [*argv]
-    for option in ("--out", "--json", "--root"):
+    for option in ("--json", "--root"):
         if option in words:
             at = words.index(option)
             del words[at : at + 2]
-    if "--external" in words:
-        at = words.index("--external") + 1
-        words[at] = Path(words[at]).resolve().name
+    for option in ("--external", "--out"):
+        if option in words:
+            at = words.index(option) + 1
+            words[at] = Path(words[at]).resolve().name
     words = [f"{kind}{colon}{Path(path).name}" for kind, colon, path in (word.partition(":") for word in words)]
     return shlex.join(["python", "-m", module, *words])
 

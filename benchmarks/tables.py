@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from textwrap import shorten
 
@@ -113,20 +113,16 @@ def comparison(rows: Sequence[Row]) -> str:
 
 
 def _failures(rows: Sequence[Row]) -> str:
-    """A line for each reason, with the formats and widths that have it."""
-    cases: dict[tuple[str, str], list[Row]] = {}
+    """A line for each reason, with the formats that have it at the same widths."""
+    widths: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row["ms"] is None:
             why = row["why"].replace(f"{row['impl']} {row['op']}:{row['format']}: ", "")
-            cases.setdefault((row["impl"], why), []).append(row)
-    return "\n".join(
-        f"- {impl} {_listed(row['format'] for row in of_reason)}, K = {_listed(row['k'] for row in of_reason)}: {why}"
-        for (impl, why), of_reason in cases.items()
-    )
-
-
-def _listed(items: Iterable[object]) -> str:
-    return ", ".join(dict.fromkeys(map(str, items)))
+            widths.setdefault((row["impl"], why, row["format"]), []).append(str(row["k"]))
+    formats: dict[tuple[str, str, str], list[str]] = {}
+    for (impl, why, layout), ks in widths.items():
+        formats.setdefault((impl, why, ", ".join(ks)), []).append(layout)
+    return "\n".join(f"- {impl} {', '.join(names)}, K = {ks}: {why}" for (impl, why, ks), names in formats.items())
 
 
 def _relative(row: Row | None, rival: Row | None) -> str:

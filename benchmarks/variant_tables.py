@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from benchmarks.markdown import number, provenance, table
 from benchmarks.results import OURS, Meta, Row
-from benchmarks.rows import fastest, graph_title, grouped, ms
+from benchmarks.rows import fastest, graph_title, grouped, in_given_order, ms
 
 
 def dtypes(meta: Meta, rows: Sequence[Row]) -> str:
@@ -43,7 +43,8 @@ def widths(meta: Meta, rows: Sequence[Row]) -> str:
     powers = [k for k in measured if k & (k - 1) == 0]
     lines = [["graph", "ms", *(f"K = {k}" for k in measured)]]
     for case in grouped(rows, "graph", "scale", "dtype"):
-        time = {row["k"]: ms(row) for row in case if row["ms"] is not None and row["impl"] == OURS}
+        best = {k: fastest(row for row in case if row["k"] == k and row["impl"] == OURS) for k in measured}
+        time = {k: ms(row) for k, row in best.items() if row}
         if missing := set(measured) - set(time):
             raise ValueError(f"{case[0]['graph']}: K = {missing} was not measured")
         nearest = {k: min(powers, key=lambda power: (max(k / power, power / k), -power)) for k in measured}
@@ -61,16 +62,21 @@ def widths(meta: Meta, rows: Sequence[Row]) -> str:
 def _relative_to(meta: Meta, rows: Sequence[Row], field: str, base: str) -> str:
     widths = _widths(rows)
     lines = [["graph", field, *(f"K = {k}" for k in widths)]]
-    for of_graph in grouped([row for row in rows if row["impl"] == OURS], "graph", "scale", "dtype"):
-        first = {row["k"]: row for row in of_graph if row[field] == base}
+    ours = in_given_order([row for row in rows if row["impl"] == OURS])
+    for of_graph in grouped(ours, "graph", "scale", "dtype"):
+        first = _by_width(row for row in of_graph if row[field] == base)
         for case in grouped(of_graph, field):
-            row_of = {row["k"]: row for row in case}
+            row_of = _by_width(case)
             cells = (
                 _time(row_of.get(k)) + ("" if case[0][field] == base else f" ({_ratio(row_of.get(k), first.get(k))})")
                 for k in widths
             )
             lines.append([graph_title(case[0]), case[0][field], *cells])
     return f"{table(lines)}\n\n{provenance(meta)}"
+
+
+def _by_width(rows: Iterable[Row]) -> dict[int, Row | None]:
+    return {at_k[0]["k"]: fastest(at_k) for at_k in grouped([*rows], "k")}
 
 
 def _widths(rows: Sequence[Row]) -> list[int]:

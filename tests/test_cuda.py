@@ -49,6 +49,11 @@ def test_builders_agree_across_devices(spec: FormatSpec) -> None:
     on_cuda, on_cpu = (spec.build(r).tensors() for r in (rows, moved))
     for name, tensor in on_cuda.items():
         assert torch.equal(tensor.cpu(), on_cpu[name]), name
+    # Plans made from the edges of either device have other orders of rows and columns, and the same results.
+    plan, x = make(spec)
+    made_on_cpu = pyg_sparse.plan(GRAPH.edge_index, GRAPH.num_src, format=spec)
+    for mine, other in ((plan, made_on_cpu), (plan.t(), made_on_cpu.t())):
+        torch.testing.assert_close(pyg_sparse.spmm(mine, x).cpu(), pyg_sparse.spmm(other, x.cpu()))
 
 
 def test_runs_on_the_current_stream(spec: FormatSpec) -> None:
@@ -293,6 +298,31 @@ def test_long_rows_that_a_block_sums(dtype: torch.dtype) -> None:
         message = (x[src].double() * heads[:, :, None].double()).flatten(1)
         several = torch.zeros(nodes, 3 * width, device="cuda", dtype=torch.float64).index_add(0, dst, message)
         assert relative_error(pyg_sparse.spmm(plan, x, heads).flatten(1), several) < tolerance(dtype)
+
+
+@pytest.mark.parametrize("spec", [pyg_sparse.Csr(), pyg_sparse.Hyb(1)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_weighted_rows_that_share_a_warp(dtype: torch.dtype, spec: FormatSpec) -> None:
+    generator = torch.Generator("cuda").manual_seed(0)
+    random = functools.partial(torch.randn, device="cuda", generator=generator)
+    # 64 to 100 entries a row on average, in enough rows to fill the device with groups of 8 and 16 lanes.
+    nodes = 20_000
+    length = torch.randint(56, 112, (nodes,), generator=torch.Generator().manual_seed(0)).cuda()
+    dst = torch.repeat_interleave(torch.arange(nodes, device="cuda"), length)
+    src = torch.randint(nodes, dst.shape, device="cuda", generator=generator)
+    plan = pyg_sparse.plan(torch.stack([src, dst]), nodes, format=spec)
+    weight = random(dst.numel()).to(dtype)
+    for width in (4, 8, 12, 20, 32, 40, 64):
+        x = random(nodes, width).to(dtype)
+        message = x[src].double() * weight[:, None].double()
+        expected = torch.zeros(nodes, width, device="cuda", dtype=torch.float64).index_add(0, dst, message)
+        assert relative_error(pyg_sparse.spmm(plan, x, weight), expected) < tolerance(dtype)
+        # What is not a number, in x or among the weights, spoils its own rows and no others.
+        x[7], spoiled = float("nan"), weight.clone()
+        spoiled[dst == 9] = float("nan")
+        bad = torch.zeros(nodes, dtype=torch.bool, device="cuda").index_fill(0, dst[src == 7], True)
+        bad[9] = True
+        assert torch.equal(pyg_sparse.spmm(plan, x, spoiled).isnan().any(1), bad)
 
 
 def _needs_gigabytes(count: int) -> None:

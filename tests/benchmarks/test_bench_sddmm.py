@@ -144,7 +144,7 @@ def test_run_measures_everything_and_keeps_failures(tmp_path, monkeypatch, capsy
     bench_sddmm.main([*command.split(), "--out", str(out)])
 
     meta, rows = results.read(out)
-    assert meta["command"] == f"python -m benchmarks.bench_sddmm {command}"
+    assert meta["command"] == f"python -m benchmarks.bench_sddmm {command} --out {out.name}"
     assert {(row["bench"], row["op"], row["source"], row["scale"]) for row in rows} == {
         ("sddmm", "sddmm", "shaped", 0.005)
     }

@@ -126,4 +126,4 @@ def test_folder_of_a_gpu(name, folder, monkeypatch):
 
 def test_command_leaves_out_folders() -> None:
     argv = ["--graphs", "reddit", "mtx:/some/where/a.mtx", "--out", "/tmp/x.json", "--scale", "0.1"]
-    assert results.command("m", argv) == "python -m m --graphs reddit mtx:a.mtx --scale 0.1"
+    assert results.command("m", argv) == "python -m m --graphs reddit mtx:a.mtx --out x.json --scale 0.1"
