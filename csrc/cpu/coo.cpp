@@ -1,6 +1,6 @@
 #include "pyg_sparse/coo.h"
 
-#include "row_sum.h"
+#include "row_dot.h"
 
 namespace pyg_sparse::cpu {
 namespace {
@@ -30,10 +30,11 @@ PYG_SPARSE_CLONES void spmm_range(const Coo& a, const SpmmArgs& given, Block blo
 }
 
 template <typename T>
-PYG_SPARSE_CLONES void sddmm_range(const Coo& a, const SddmmArgs& args, int64_t first, int64_t last) {
+PYG_SPARSE_CLONES void sddmm_range(const Coo& a, const SddmmArgs& given, int64_t first, int64_t last) {
+  const SddmmArgs args = given;  // nothing that is written can be part of this copy
   for (int64_t chunk = first; chunk < last; ++chunk) {
     for_each_run(a, chunk, [&](int32_t row, int64_t begin, int64_t end, bool, bool) PYG_SPARSE_LAMBDA_INLINE {
-      dot_entries<T>(args, a.col, a.slot, row, begin, end);
+      dot_entries<T>(args, a.col, a.slot, row, Run{begin, end, a.chunk_ptr[last]});
     });
   }
 }

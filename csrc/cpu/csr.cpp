@@ -1,6 +1,6 @@
 #include "pyg_sparse/csr.h"
 
-#include "row_sum.h"
+#include "row_dot.h"
 
 namespace pyg_sparse::cpu {
 namespace {
@@ -19,12 +19,14 @@ PYG_SPARSE_CLONES void spmm_range(const Csr& a, const SpmmArgs& given, Block blo
 }
 
 template <typename T>
-PYG_SPARSE_CLONES void sddmm_range(const Csr& a, const SddmmArgs& args, int64_t first, int64_t last) {
+PYG_SPARSE_CLONES void sddmm_range(const Csr& a, const SddmmArgs& given, int64_t first, int64_t last) {
+  const SddmmArgs args = given;  // nothing that is written can be part of this copy
   // Items are consecutive in entries, so a range of items is a range of entries walked row by row.
   const int64_t begin = entries_before(a, first), end = entries_before(a, last);
   int64_t r = std::upper_bound(a.rowptr, a.rowptr + a.rows + 1, begin) - a.rowptr - 1;
   for (; r < a.rows && a.rowptr[r] < end; ++r) {
-    dot_entries<T>(args, a.col, a.slot, a.row[r], std::max(begin, a.rowptr[r]), std::min(end, a.rowptr[r + 1]));
+    dot_entries<T>(args, a.col, a.slot, a.row[r],
+                   Run{std::max(begin, a.rowptr[r]), std::min(end, a.rowptr[r + 1]), end});
   }
 }
 

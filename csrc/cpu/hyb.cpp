@@ -1,6 +1,6 @@
 #include "pyg_sparse/hyb.h"
 
-#include "row_sum.h"
+#include "row_dot.h"
 
 namespace pyg_sparse::cpu {
 namespace {
@@ -31,9 +31,10 @@ PYG_SPARSE_CLONES void spmm_range(const Hyb& a, const SpmmArgs& given, Block blo
 }
 
 template <typename T>
-PYG_SPARSE_CLONES void sddmm_range(const Hyb& a, const SddmmArgs& args, int64_t first, int64_t last) {
+PYG_SPARSE_CLONES void sddmm_range(const Hyb& a, const SddmmArgs& given, int64_t first, int64_t last) {
+  const SddmmArgs args = given;  // nothing that is written can be part of this copy
   for_each_row(a, first, last, [&](int64_t e, Run run) PYG_SPARSE_LAMBDA_INLINE {
-    dot_entries<T>(args, a.col, a.slot, a.row[e], run.begin, run.end);
+    dot_entries<T>(args, a.col, a.slot, a.row[e], run);
   });
 }
 

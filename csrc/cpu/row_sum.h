@@ -160,34 +160,4 @@ void for_blocks(const SpmmArgs& args, int64_t first, int64_t last, const Call& c
   }
 }
 
-template <typename T>
-PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t row,
-                                   int64_t begin, int64_t end) {
-  using A = Accumulate<T>;
-  constexpr int kLanes = 16;
-  constexpr int kPerLine = 64 / sizeof(T);
-  const int64_t width = args.k / args.heads;
-  const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
-  for (int64_t p = begin; p < end; ++p) {
-    const T* q = static_cast<const T*>(args.q) + row * args.ldq;
-    const T* key = static_cast<const T*>(args.key);
-    const T* ahead = key + col[std::min(p + kPrefetchDistance, end - 1)] * args.ldk;
-    for (int64_t j = 0; j < std::min<int64_t>(args.k, 8 * kPerLine); j += kPerLine) __builtin_prefetch(ahead + j);
-    const T* other = key + col[p] * args.ldk;
-    const A scale = args.col_scale ? row_scale * static_cast<const A*>(args.col_scale)[col[p]] : row_scale;
-    T* out = static_cast<T*>(args.out) + edge_of(slot, p) * args.heads;
-    for (int64_t h = 0; h < args.heads; ++h, q += width, other += width) {
-      A lane[kLanes] = {};
-      int64_t k = 0;
-      for (; k + kLanes <= width; k += kLanes) {
-        for (int j = 0; j < kLanes; ++j) lane[j] += widen(q[k + j]) * widen(other[k + j]);
-      }
-      A dot = 0;
-      for (; k < width; ++k) dot += widen(q[k]) * widen(other[k]);
-      for (int j = 0; j < kLanes; ++j) dot += lane[j];
-      out[h] = narrow<T>(scale * dot);
-    }
-  }
-}
-
 }  // namespace pyg_sparse::cpu

@@ -2,23 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
-
-#if defined(__linux__)
-#include <unistd.h>
-#endif
+#include <fstream>
+#include <string>
 
 namespace pyg_sparse::cpu {
 namespace {
 
+// As Linux says: "32768K". sysconf adds up the caches of all the processor's parts, each of which serves some cores.
+int64_t cache_bytes(int level, int64_t otherwise) {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
+  int64_t size = 0;
+  char unit = ' ';
+  if (!(file >> size) || size <= 0) return otherwise;
+  file >> unit;
+  return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : size;
+}
+
 // A core's own cache and the one it shares, in bytes.
 struct Caches {
-  int64_t own = int64_t{1} << 20, shared = int64_t{16} << 20;
-  Caches() {
-#if defined(_SC_LEVEL2_CACHE_SIZE) && defined(_SC_LEVEL3_CACHE_SIZE)
-    if (const long size = sysconf(_SC_LEVEL2_CACHE_SIZE); size > 0) own = size;
-    if (const long size = sysconf(_SC_LEVEL3_CACHE_SIZE); size > 0) shared = size;
-#endif
-  }
+  int64_t own = cache_bytes(2, int64_t{1} << 20), shared = cache_bytes(3, int64_t{16} << 20);
 };
 
 const Caches& caches() {
@@ -26,15 +28,13 @@ const Caches& caches() {
   return known;
 }
 
-int64_t bytes_of(const SpmmArgs& args) { return args.num_cols * args.k * size_of(args.dtype); }
-
 }  // namespace
 
 Slices slices_of(const SpmmArgs& args, int64_t entries) {
   constexpr int64_t kLine = 64, kEntriesPerRow = 32;  // fewer would not pay for the copy
   const int64_t room = caches().own / 4 * 3, size = size_of(args.dtype);
   const Slices all{0, 1};
-  if (args.heads > 1 || bytes_of(args) <= room || entries < kEntriesPerRow * args.num_cols) return all;
+  if (args.heads > 1 || args.num_cols * args.k * size <= room || entries < kEntriesPerRow * args.num_cols) return all;
   const int64_t lines = room / (args.num_cols * kLine), width = lines * kLine / size;
   if (lines == 0 || width >= args.k) return all;
   const int64_t count = (args.k + width - 1) / width;
@@ -42,10 +42,10 @@ Slices slices_of(const SpmmArgs& args, int64_t entries) {
   return {(even + step - 1) / step * step, count};
 }
 
-bool worth_prefetching(const SpmmArgs& args) {
-  constexpr int64_t kRow = 128;  // narrower rows are added up while the processor looks for the next
-  const int64_t bytes = bytes_of(args);
-  return bytes > caches().shared || (bytes > caches().own && args.k * size_of(args.dtype) >= kRow);
+bool worth_prefetching(int64_t rows, int64_t row_bytes) {
+  constexpr int64_t kRow = 64;  // narrower rows are added up while the processor looks for the next
+  const int64_t bytes = rows * row_bytes;
+  return bytes > caches().shared || (bytes > caches().own && row_bytes >= kRow);
 }
 
 void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last) {

@@ -68,7 +68,7 @@ void run_spmm(const View& a, const SpmmArgs& args, const Tensor& out) {
     });
   } else {
     SpmmArgs whole = args;
-    whole.prefetch = cpu::worth_prefetching(args);
+    whole.prefetch = cpu::worth_prefetching(args.num_cols, args.k * size_of(args.dtype));
     for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, whole, first, last); });
   }
   torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),

@@ -14,8 +14,8 @@ struct Slices {
 // How to go through the features of x for so many entries.
 Slices slices_of(const SpmmArgs& args, int64_t entries);
 
-// Whether rows of x come from so far that they should be asked for early.
-bool worth_prefetching(const SpmmArgs& args);
+// Whether the rows of a matrix come from so far that they should be asked for early.
+bool worth_prefetching(int64_t rows, int64_t row_bytes);
 
 // Copies rows first .. last of every slice of x to [slices, rows, width].
 void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last);

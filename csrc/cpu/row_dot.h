@@ -1,0 +1,102 @@
+// The dot products of one row's entries, shared by every format: several entries at a time, each with a vector of sums,
+// which are added up together.
+#pragma once
+
+#include "row_sum.h"
+
+namespace pyg_sparse::cpu {
+
+constexpr int64_t kDotDistance = 16;  // entries ahead whose rows are asked for
+
+// Vectors of 16 bytes: shuffles of wider ones would be taken apart before functions are cloned for those who have them.
+template <typename A>
+using Quad = Lanes<A, 16 / sizeof(A)>;
+
+template <typename A, int kLanes>
+PYG_SPARSE_INLINE Quad<A> add_halves(Lanes<A, kLanes> v) {
+  static_assert(sizeof v == 2 * sizeof(Quad<A>));
+  Quad<A> half[2];
+  std::memcpy(half, &v, sizeof half);
+  return half[0] + half[1];
+}
+
+// The sums of a's pairs of neighbours, then of b's.
+template <typename A>
+PYG_SPARSE_INLINE Quad<A> add_pairs(Quad<A> a, Quad<A> b) {
+  if constexpr (sizeof(A) == 4) {
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7);
+  } else {
+    return __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3);
+  }
+}
+
+// The sums of the elements of v[at], v[at + 1] ..., as many as a Quad has elements.
+template <typename A, int kLanes, int kCount>
+PYG_SPARSE_INLINE Quad<A> sum_each(const Lanes<A, kLanes> (&v)[kCount], int at) {
+  const auto pairs = [&](int i) PYG_SPARSE_LAMBDA_INLINE {
+    return add_pairs<A>(add_halves<A, kLanes>(v[i]), add_halves<A, kLanes>(v[i + 1]));
+  };
+  if constexpr (sizeof(A) == 4) {
+    return add_pairs<A>(pairs(at), pairs(at + 2));
+  } else {
+    return pairs(at);
+  }
+}
+
+// The entries begin .. end of a row, of which the thread goes on to those before `last`.
+template <typename T>
+PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t row,
+                                   Run run) {
+  using A = Accumulate<T>;
+  constexpr int kLanes = kVectorBytes / sizeof(A), kGroup = kLanes;
+  const int64_t width = args.k / args.heads;
+  const T* key = static_cast<const T*>(args.key);
+  const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
+  const auto write = [&](int64_t p, int64_t head, A dot) PYG_SPARSE_LAMBDA_INLINE {
+    const A scale = args.col_scale ? row_scale * static_cast<const A*>(args.col_scale)[col[p]] : row_scale;
+    static_cast<T*>(args.out)[edge_of(slot, p) * args.heads + head] = narrow<T>(scale * dot);
+  };
+  const auto prefetch = [&](int64_t p) PYG_SPARSE_LAMBDA_INLINE {
+    constexpr int64_t kMost = 512;  // bytes
+    const char* ahead = reinterpret_cast<const char*>(key + std::max(col[std::min(p, run.last - 1)], 0) * args.ldk);
+    const int64_t bytes = std::min<int64_t>(args.k * sizeof(T), kMost);
+    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b);
+  };
+  // kCount entries from p on, kGroup or one.
+  const auto dots = [&]<int kCount>(int64_t p, std::integral_constant<int, kCount>) PYG_SPARSE_LAMBDA_INLINE {
+    const T* q = static_cast<const T*>(args.q) + row * args.ldq;
+    const T* other[kCount];
+    for (int e = 0; e < kCount; ++e) {
+      other[e] = key + col[p + e] * args.ldk;
+      prefetch(p + kDotDistance + e);
+    }
+    for (int64_t h = 0; h < args.heads; ++h, q += width) {
+      Lanes<A, kLanes> sum[kCount];
+      A rest[kCount];
+      for (int e = 0; e < kCount; ++e) sum[e] = Lanes<A, kLanes>{}, rest[e] = 0;
+      int64_t k = 0;
+      for (; k + kLanes <= width; k += kLanes) {
+        const auto features = load<T, kLanes>(q + k);
+        for (int e = 0; e < kCount; ++e) sum[e] += features * load<T, kLanes>(other[e] + h * width + k);
+      }
+      for (; k < width; ++k) {
+        for (int e = 0; e < kCount; ++e) rest[e] += widen(q[k]) * widen(other[e][h * width + k]);
+      }
+      if constexpr (kCount == 1) {
+        for (int j = 0; j < kLanes; ++j) rest[0] += sum[0][j];
+        write(p, h, rest[0]);
+      } else {
+        constexpr int kQuad = 16 / sizeof(A);
+        for (int e = 0; e < kCount; e += kQuad) {
+          const Quad<A> total = sum_each<A, kLanes>(sum, e);
+          for (int i = 0; i < kQuad; ++i) write(p + e + i, h, rest[e + i] + total[i]);
+        }
+      }
+    }
+  };
+  int64_t p = run.begin;
+  for (; p + kGroup <= run.end; p += kGroup) dots(p, std::integral_constant<int, kGroup>{});
+  for (; p < run.end; ++p) dots(p, std::integral_constant<int, 1>{});
+}
+
+}  // namespace pyg_sparse::cpu
