@@ -25,7 +25,7 @@ export PATH := $(if $(VENV),$(abspath $(VENV))/bin:)$(PATH)
 # Everything that asks for a new installation or build when it changes.
 SETTINGS := $(CURDIR) $(PY) $(TORCH) $(CUDA_HOME) $(PYG_SPARSE_CUDA) $(TORCH_CUDA_ARCH_LIST)
 
-.PHONY: train test build lint format check-cuda clean distclean FORCE
+.PHONY: train test build lint format check-cuda sanitize clean distclean FORCE
 
 train: build
 	@$(call require,matplotlib)
@@ -50,6 +50,19 @@ format: build
 
 check-cuda: build
 	$(PY) tools/check_cuda.py
+
+# The CPU's kernels under AddressSanitizer and UndefinedBehaviorSanitizer, in a library of their own; -P and the import
+# mode keep the one in pyg_sparse/ out.
+SANITIZED := PYTHONPATH=$(CURDIR)/build/sanitize/lib OMP_NUM_THREADS=2 ASAN_OPTIONS=detect_leaks=0 \
+  LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)"
+SANITIZE_TESTS ?= tests/test_scipy.py tests/test_cpu.py
+
+sanitize: build
+	@$(call require,pytest hypothesis scipy)
+	PYG_SPARSE_SANITIZE=1 PYG_SPARSE_CUDA=0 $(PY) setup.py -q build --build-base build/sanitize \
+	  --build-lib build/sanitize/lib
+	$(SANITIZED) $(PY) -P -c 'import pyg_sparse; assert "/build/sanitize/" in pyg_sparse.__file__, pyg_sparse.__file__'
+	$(SANITIZED) $(PY) -P -m pytest -q --import-mode=append -p no:cacheprovider $(SANITIZE_TESTS)
 
 clean:
 	rm -rf build results *.egg-info pyg_sparse/_C.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

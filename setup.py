@@ -18,6 +18,14 @@ from torch.utils import cpp_extension
 ROOT = Path(__file__).resolve().parent
 TORCH_TARGET = "-DTORCH_TARGET_VERSION=0x020b000000000000"  # 2.11, the oldest torch the binary runs on
 
+# PYG_SPARSE_SANITIZE=1: checks of memory accesses and undefined behaviour, for a process that has loaded libasan and
+# libubsan before (make sanitize). A clone of a function for each processor would not be checked.
+SANITIZE = (
+    ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+    if os.environ.get("PYG_SPARSE_SANITIZE") == "1"
+    else []
+)
+
 # Machine code for 8.x and 9.0. The driver compiles PTX for what is newer: that of 90 up to 12.0, that of 120 beyond.
 DEFAULT_ARCHES = ("sm_80", "sm_90", "compute_90", "compute_120")
 
@@ -70,11 +78,12 @@ def extension(cuda_home: str | None) -> Extension:
     """The library, with CUDA kernels when cuda_home is given."""
     # -isystem keeps warnings out of torch's headers; it overrides the -I that torch adds for the same folder.
     system = [f"-isystem{path}" for path in cpp_extension.include_paths()]
-    cxx = ["-O3", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi", TORCH_TARGET, *system]
+    cxx = ["-O0" if SANITIZE else "-O3", "-g0", "-std=c++20", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-psabi", TORCH_TARGET, *system, *SANITIZE]
     options: dict[str, Any] = {
         "include_dirs": [str(ROOT / "csrc/include")],
         "depends": sources("csrc/**/*.h", "csrc/**/*.cuh"),
-        "extra_link_args": ["-Wl,--no-undefined"],
+        # The sanitizers' functions are those of the process.
+        "extra_link_args": SANITIZE or ["-Wl,--no-undefined"],
         "py_limited_api": True,  # keeps torch from linking libtorch_python
     }
     paths = sources("csrc/cpu/**/*.cpp", "csrc/torch/**/*.cpp")
@@ -99,7 +108,7 @@ class BuildExtension(cpp_extension.BuildExtension):
 
     def finalize_options(self) -> None:
         super().finalize_options()
-        self.build_temp = str(ROOT / "build" / "objects")
+        self.build_temp = str(ROOT / "build" / ("sanitize/objects" if SANITIZE else "objects"))
 
 
 if __name__ == "__main__":
