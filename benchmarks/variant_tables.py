@@ -14,11 +14,7 @@ def dtypes(meta: Meta, rows: Sequence[Row]) -> str:
     widths = _widths(rows)
     lines = [["graph", "dtype", "ms", *(f"K = {k}" for k in widths)]]
     for case in grouped(rows, "graph", "scale", "dtype"):
-        of_width = {at_k[0]["k"]: at_k for at_k in grouped(case, "k")}
-        theirs, ours = (
-            {k: fastest(row for row in at_k if (row["impl"] == OURS) == mine) for k, at_k in of_width.items()}
-            for mine in (False, True)
-        )
+        theirs, ours = (_by_width(row for row in case if (row["impl"] == OURS) == mine) for mine in (False, True))
         title = [graph_title(case[0]), case[0]["dtype"]]
         labels = {k: f" ({row['impl']} {row['format']})" if row else "" for k, row in theirs.items()}
         lines.append([*title, "fastest rival", *(_time(theirs.get(k)) + labels.get(k, "") for k in widths)])
@@ -43,7 +39,7 @@ def widths(meta: Meta, rows: Sequence[Row]) -> str:
     powers = [k for k in measured if k & (k - 1) == 0]
     lines = [["graph", "ms", *(f"K = {k}" for k in measured)]]
     for case in grouped(rows, "graph", "scale", "dtype"):
-        best = {k: fastest(row for row in case if row["k"] == k and row["impl"] == OURS) for k in measured}
+        best = _by_width(row for row in case if row["impl"] == OURS)
         time = {k: ms(row) for k, row in best.items() if row}
         if missing := set(measured) - set(time):
             raise ValueError(f"{case[0]['graph']}: K = {missing} was not measured")
@@ -84,10 +80,8 @@ def _widths(rows: Sequence[Row]) -> list[int]:
 
 
 def _time(row: Row | None) -> str:
-    return "-" if row is None or row["ms"] is None else number(ms(row))
+    return number(ms(row)) if row else "-"
 
 
 def _ratio(one: Row | None, other: Row | None) -> str:
-    if one is None or other is None or one["ms"] is None or other["ms"] is None:
-        return "-"
-    return f"{ms(one) / ms(other):.2f}"
+    return f"{ms(one) / ms(other):.2f}" if one and other else "-"
