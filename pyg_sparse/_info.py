@@ -63,7 +63,10 @@ def render(info: dict[str, Any]) -> str:
         ("compiled for", f"{cuda}; torch >= {build['torch_target']}; {build['compiler']}"),
         ("formats", ", ".join(info["formats"])),
         ("dtypes", ", ".join(info["dtypes"])),
-        ("CPU", f"{cpu['name']}, {cpu['cores']} cores, {cpu['torch_threads']} torch threads"),
+        (
+            "CPU",
+            f"{cpu['name']}, {cpu['cores']} cores, {cpu['torch_threads']} torch threads, kernels for {build['cpu']}",
+        ),
     ]
     for index, device in enumerate(info["devices"]):
         memory = device["memory_bytes"] / 2**30

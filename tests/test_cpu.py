@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 import torch
@@ -61,3 +62,26 @@ def test_every_half_is_read_and_rounded_as_torch_does(width: int, dtype: torch.d
         scale = torch.randn(nodes, generator=generator) * magnitude
         expected = (x.float() * scale[:, None]).to(dtype)
         torch.testing.assert_close(pyg_sparse.spmm(plan, x, row_scale=scale), expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("format", ["auto", pyg_sparse.Coo(), pyg_sparse.Hyb(2)], ids=str)
+def test_results_past_the_caches(dtype: torch.dtype, format: str | FormatSpec) -> None:
+    shared = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+    size = int(shared.read_text().strip()[:-1]) << 10 if shared.exists() else 16 << 20
+    width = 96
+    nodes = int(0.3 * size / (2 * width * dtype.itemsize))  # x and the result are more than a quarter of it
+    if nodes > 1_000_000:
+        pytest.skip(f"the shared cache has {size >> 20} MB")
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(nodes, (2, 2 * nodes), generator=generator)
+    edge_index[1, : nodes // 4] = 7  # one row in parts
+    plan = pyg_sparse.plan(edge_index, nodes, format=format)
+    x = torch.randn(nodes, width, generator=generator).to(dtype)
+    own, scale = torch.rand(2, nodes, generator=generator)
+    src, dst = edge_index
+    plain = torch.zeros(nodes, width).index_add(0, dst, x[src].float())
+    assert relative_error(pyg_sparse.spmm(plan, x), plain) < 16 * torch.finfo(dtype).eps
+    everything = (scale[:, None] * plain + own[:, None] * x.float()).relu()
+    result = pyg_sparse.spmm(plan, x, row_scale=scale, self_scale=own, relu=True)
+    assert relative_error(result, everything) < 16 * torch.finfo(dtype).eps

@@ -1,20 +1,22 @@
 #include "pyg_sparse/slices.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <memory>
 #include <string>
 
 namespace pyg_sparse::cpu {
 namespace {
 
 // As Linux says: "32768K". sysconf adds up the caches of all the processor's parts, each of which serves some cores.
+// By C's functions: C++'s streams need locales, which a library with a libstdc++ of its own may not have set up.
 int64_t cache_bytes(int level, int64_t otherwise) {
-  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size");
-  int64_t size = 0;
+  const std::string path = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(level) + "/size";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "r"), std::fclose);
+  long long size = 0;
   char unit = ' ';
-  if (!(file >> size) || size <= 0) return otherwise;
-  file >> unit;
+  if (!file || std::fscanf(file.get(), "%lld%c", &size, &unit) < 1 || size <= 0) return otherwise;
   return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : size;
 }
 
@@ -46,6 +48,13 @@ bool worth_prefetching(int64_t rows, int64_t row_bytes) {
   constexpr int64_t kRow = 64;  // narrower rows are added up while the processor looks for the next
   const int64_t bytes = rows * row_bytes;
   return bytes > caches().shared || (bytes > caches().own && row_bytes >= kRow);
+}
+
+bool worth_streaming(const SpmmArgs& args, int64_t rows) {
+  constexpr int64_t kLine = 64;
+  const int64_t row_bytes = args.k * size_of(args.dtype);
+  const bool lines = row_bytes % kLine == 0 && reinterpret_cast<uintptr_t>(args.out) % kLine == 0;
+  return lines && (args.num_cols + rows) * row_bytes > caches().shared / 4;
 }
 
 void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last) {

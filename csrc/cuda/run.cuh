@@ -29,7 +29,7 @@ __device__ inline Target target_of(const Csr& a, int64_t item) {
 }
 
 __device__ inline Bounds bounds_of(const Hyb& a, int64_t item) {
-  const HybBucket bucket = bucket_of(a, item);
+  const HybBucket bucket = a.bucket[bucket_index(a, item)];
   const int64_t begin = bucket.first_entry + (item - bucket.first_row) * bucket.width;
   return {begin, begin + bucket.width};
 }

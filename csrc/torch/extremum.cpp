@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "dense.h"
-#include "pages.h"
+#include "memory.h"
 
 namespace pyg_sparse::torch_binding {
 namespace {
@@ -22,13 +22,13 @@ std::tuple<Tensor, Tensor> spmm_extremum(std::string format, std::vector<Tensor>
                   "value needs a plan built with edge_values=True");
   const Vector values(value, value ? value->numel() : 0, x.scalar_type(), x, "value");
 
-  Tensor out = in_large_pages(torch::stable::new_empty(x, {num_rows, k}));
-  Tensor arg = in_large_pages(torch::stable::new_empty(x, {num_rows, k}, ScalarType::Long));
+  Tensor out = new_result(x, {num_rows, k});
+  Tensor arg = new_result(x, {num_rows, k}, ScalarType::Long);
   if (out.numel() == 0) return {out, arg};
   OptionalTensor partial, partial_arg;
   if (partials > 0) {
-    partial = in_large_pages(torch::stable::new_empty(x, {partials, k}, scale_type(dtype)));
-    partial_arg = in_large_pages(torch::stable::new_empty(x, {partials, k}, ScalarType::Long));
+    partial = new_result(x, {partials, k}, scale_type(dtype));
+    partial_arg = new_result(x, {partials, k}, ScalarType::Long);
   }
   const ExtremumArgs args{
       .dtype = dtype,

@@ -1,4 +1,5 @@
 // build_info: what this library was compiled with, as JSON, for `python -m pyg_sparse info`.
+#include "pyg_sparse/cpu.h"
 #include "registry.h"
 
 #ifdef PYG_SPARSE_CUDA
@@ -16,7 +17,8 @@ std::string build_info() {
 #else
   const std::string cuda = R"("cuda": false, "cuda_version": null, "arches": "")";
 #endif
-  return "{" + cuda + R"(, "torch_target": "2.11", "compiler": ")" + __VERSION__ + R"("})";
+  const std::string cpu = R"(, "cpu": ")" + std::string(cpu::instruction_set().name) + R"(")";
+  return "{" + cuda + cpu + R"(, "torch_target": "2.11", "compiler": ")" + __VERSION__ + R"("})";
 }
 
 }  // namespace

@@ -2,14 +2,14 @@
 // eager.py).
 #include "check_cuda.h"
 #include "dense.h"
-#include "pages.h"
-#include "pyg_sparse/scale.h"
+#include "memory.h"
+#include "pyg_sparse/cpu.h"
 
 namespace pyg_sparse::torch_binding {
 namespace {
 
 Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
-  Tensor out = in_large_pages(torch::stable::new_empty(x, {x.size(0), x.size(1)}));
+  Tensor out = new_result(x, {x.size(0), x.size(1)});
   const ScaleArgs args{
       dtype, x.size(0), x.size(1), x.const_data_ptr(), row_stride(x), scale.data(), out.mutable_data_ptr()};
 #ifdef PYG_SPARSE_CUDA
@@ -19,8 +19,9 @@ Tensor scaled_rows(const Tensor& x, const Vector& scale, DType dtype) {
     return out;
   }
 #endif
-  torch::stable::parallel_for(0, args.rows, rows_per_thread(args.k),
-                              [&](int64_t first, int64_t last) { cpu::scale_rows(args, first, last); });
+  torch::stable::parallel_for(0, args.rows, rows_per_thread(args.k), [&](int64_t first, int64_t last) {
+    cpu::instruction_set().kernels->scale_rows(args, first, last);
+  });
   return out;
 }
 
@@ -62,10 +63,10 @@ Tensor spmm(std::string format, std::vector<Tensor> layout, int64_t partials, st
   const Vector self_scales(self_scale, num_rows, scale, x, "self_scale");
   const Vector biases(bias, k, scale, x, "bias");
 
-  Tensor out = in_large_pages(torch::stable::new_empty(x, {num_rows, k}));
+  Tensor out = new_result(x, {num_rows, k});
   if (out.numel() == 0) return out;
   OptionalTensor partial;
-  if (partials > 0) partial = in_large_pages(torch::stable::new_empty(x, {partials, k}, scale));
+  if (partials > 0) partial = new_result(x, {partials, k}, scale);
   // A column's scale is read once per entry or, where x is scaled first, once. fp16 features are not: their scaled
   // values could overflow.
   constexpr int64_t kEntriesPerColumn = 4;
@@ -117,7 +118,7 @@ Tensor sddmm(std::string format, std::vector<Tensor> layout, int64_t partials, s
   const Vector row_scales(row_scale, num_rows, scale_type(dtype), q, "row_scale");
   const Vector col_scales(col_scale, num_cols, scale_type(dtype), q, "col_scale");
 
-  Tensor out = in_large_pages(torch::stable::new_empty(q, {num_edges, heads}));
+  Tensor out = new_result(q, {num_edges, heads});
   if (num_edges == 0) return out;
   const SddmmArgs args{.dtype = dtype,
                        .k = width,

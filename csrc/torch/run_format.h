@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "check_cuda.h"
-#include "pages.h"
+#include "memory.h"
+#include "pyg_sparse/cpu.h"
 #include "pyg_sparse/order.h"
 #include "pyg_sparse/slices.h"
 #include "registry.h"
@@ -52,27 +53,29 @@ void run_spmm_on_cuda(const View& a, SpmmArgs args, const Tensor& out) {
 #endif
 
 template <typename View>
-void run_spmm(const View& a, const SpmmArgs& args, const Tensor& out) {
+void run_spmm(const View& a, SpmmArgs args, const Tensor& out) {
 #ifdef PYG_SPARSE_CUDA
   if (out.is_cuda()) return run_spmm_on_cuda(a, args, out);
 #endif
+  args.stream = cpu::worth_streaming(args, out.size(0));
+  const cpu::Kernels& kernels = *cpu::instruction_set().kernels;
+  const auto spmm = cpu::kernels_of<View>().spmm;
   const SharedRows shared = shared_rows(a);
   const cpu::Slices slices = cpu::slices_of(args, entries_before(a, items(a)));
   if (slices.width > 0) {
-    const Tensor copy = in_large_pages(torch::stable::new_empty(out, {slices.count * args.num_cols * slices.width}));
+    const Tensor copy = new_result(out, {slices.count * args.num_cols * slices.width});
     void* to = copy.mutable_data_ptr();
     torch::stable::parallel_for(0, args.num_cols, rows_per_thread(args.k),
                                 [&](int64_t first, int64_t last) { cpu::copy_slices(args, slices, to, first, last); });
     for_item_ranges(a, args.k, [&](int64_t first, int64_t last) {
-      for (int64_t s = 0; s < slices.count; ++s) cpu::spmm(a, cpu::slice_of(args, slices, to, s), first, last);
+      for (int64_t s = 0; s < slices.count; ++s) spmm(a, cpu::slice_of(args, slices, to, s), first, last);
     });
   } else {
-    SpmmArgs whole = args;
-    whole.prefetch = cpu::worth_prefetching(args.num_cols, args.k * size_of(args.dtype));
-    for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::spmm(a, whole, first, last); });
+    args.prefetch = cpu::worth_prefetching(args.num_cols, args.k * size_of(args.dtype));
+    for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { spmm(a, args, first, last); });
   }
   torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),
-                              [&](int64_t first, int64_t last) { cpu::combine(shared, args, first, last); });
+                              [&](int64_t first, int64_t last) { kernels.combine(shared, args, first, last); });
 }
 
 #ifdef PYG_SPARSE_CUDA
@@ -98,7 +101,8 @@ void run_sddmm(const View& a, [[maybe_unused]] int64_t nnz, const SddmmArgs& arg
 #ifdef PYG_SPARSE_CUDA
   if (out.is_cuda()) return run_sddmm_on_cuda(a, nnz, args, out);
 #endif
-  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::sddmm(a, args, first, last); });
+  const auto sddmm = cpu::kernels_of<View>().sddmm;
+  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { sddmm(a, args, first, last); });
   static_cast<void>(out);
 }
 
@@ -114,9 +118,12 @@ void run_extremum(const View& a, [[maybe_unused]] int64_t nnz, const ExtremumArg
     return;
   }
 #endif
-  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { cpu::extremum(a, args, first, last); });
-  torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k),
-                              [&](int64_t first, int64_t last) { cpu::combine_extremum(shared, args, first, last); });
+  const cpu::Kernels& kernels = *cpu::instruction_set().kernels;
+  const auto extremum = cpu::kernels_of<View>().extremum;
+  for_item_ranges(a, args.k, [&](int64_t first, int64_t last) { extremum(a, args, first, last); });
+  torch::stable::parallel_for(0, shared.count, rows_per_thread(args.k), [&](int64_t first, int64_t last) {
+    kernels.combine_extremum(shared, args, first, last);
+  });
   static_cast<void>(out);
 }
 

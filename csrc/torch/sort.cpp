@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "pages.h"
+#include "memory.h"
 #include "registry.h"
 
 namespace pyg_sparse::torch_binding {
@@ -42,8 +42,7 @@ std::tuple<Tensor, Tensor> sort_by_key(Tensor key, int64_t num_keys) {
   const Tensor keys = torch::stable::contiguous(key);
   const bool wide = key.numel() > std::numeric_limits<int32_t>::max();
   Tensor ptr = torch::stable::new_empty(key, {num_keys + 1}, ScalarType::Long);
-  Tensor order =
-      in_large_pages(torch::stable::new_empty(key, {key.numel()}, wide ? ScalarType::Long : ScalarType::Int));
+  Tensor order = new_result(key, {key.numel()}, wide ? ScalarType::Long : ScalarType::Int);
   if (key.scalar_type() == ScalarType::Int) {
     (wide ? sort_into<int32_t, int64_t> : sort_into<int32_t, int32_t>)(keys, num_keys, ptr, order);
   } else {

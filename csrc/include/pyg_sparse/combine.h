@@ -6,10 +6,6 @@
 
 namespace pyg_sparse {
 
-namespace cpu {
-void combine(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last);
-}  // namespace cpu
-
 namespace cuda {
 int combine(const SharedRows& shared, const SpmmArgs& args, void* stream);
 const char* error_string(int error);

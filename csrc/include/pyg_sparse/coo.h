@@ -21,11 +21,6 @@ inline int64_t entries_before(const Coo& a, int64_t item) { return a.chunk_ptr[i
 inline SharedRows shared_rows(const Coo& a) { return a.shared; }
 inline RowRuns row_runs(const Coo&) { return {}; }
 
-namespace cpu {
-void spmm(const Coo& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);
-void sddmm(const Coo& a, const SddmmArgs& args, int64_t first_item, int64_t last_item);
-}  // namespace cpu
-
 namespace cuda {
 int spmm(const Coo& a, const SpmmArgs& args, void* stream);
 int sddmm(const Coo& a, int64_t nnz, const SddmmArgs& args, void* stream);

@@ -37,11 +37,6 @@ inline SharedRows shared_rows(const Csr& a) { return {a.long_rows, a.row, a.shar
 inline SharedRows shared_rows_of_tiles(const Csr& a) { return {a.tile_long_rows, a.row, a.tile_shared_ptr}; }
 inline RowRuns row_runs(const Csr& a) { return {a.rows, a.rowptr}; }
 
-namespace cpu {
-void spmm(const Csr& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);
-void sddmm(const Csr& a, const SddmmArgs& args, int64_t first_item, int64_t last_item);
-}  // namespace cpu
-
 namespace cuda {
 int spmm(const Csr& a, const SpmmArgs& args, void* stream);
 int sddmm(const Csr& a, int64_t nnz, const SddmmArgs& args, void* stream);

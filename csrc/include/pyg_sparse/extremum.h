@@ -38,13 +38,6 @@ PYG_SPARSE_BOTH constexpr bool beats(A message, A best) {
 
 #undef PYG_SPARSE_BOTH
 
-namespace cpu {
-void extremum(const Csr& a, const ExtremumArgs& args, int64_t first_item, int64_t last_item);
-void extremum(const Coo& a, const ExtremumArgs& args, int64_t first_item, int64_t last_item);
-void extremum(const Hyb& a, const ExtremumArgs& args, int64_t first_item, int64_t last_item);
-void combine_extremum(const SharedRows& shared, const ExtremumArgs& args, int64_t first, int64_t last);
-}  // namespace cpu
-
 namespace cuda {
 int extremum(const Csr& a, int64_t nnz, const ExtremumArgs& args, void* stream);
 int extremum(const Coo& a, int64_t nnz, const ExtremumArgs& args, void* stream);

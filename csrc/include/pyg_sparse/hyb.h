@@ -26,28 +26,23 @@ struct Hyb {
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-    inline HybBucket bucket_of(const Hyb& a, int64_t ell_row) {
+    inline int64_t bucket_index(const Hyb& a, int64_t ell_row) {
   int64_t low = 0;
   for (int64_t high = a.buckets; high - low > 1;) {
     const int64_t middle = (low + high) / 2;
     (a.bucket[middle].first_row <= ell_row ? low : high) = middle;
   }
-  return a.bucket[low];
+  return low;
 }
 
 inline int64_t items(const Hyb& a) { return a.ell_rows; }
 inline int64_t entries_before(const Hyb& a, int64_t item) {
   if (a.buckets == 0) return 0;
-  const HybBucket b = bucket_of(a, item);
+  const HybBucket b = a.bucket[bucket_index(a, item)];
   return b.first_entry + (item - b.first_row) * b.width;
 }
 inline SharedRows shared_rows(const Hyb& a) { return a.shared; }
 inline RowRuns row_runs(const Hyb&) { return {}; }
-
-namespace cpu {
-void spmm(const Hyb& a, const SpmmArgs& args, int64_t first_item, int64_t last_item);
-void sddmm(const Hyb& a, const SddmmArgs& args, int64_t first_item, int64_t last_item);
-}  // namespace cpu
 
 namespace cuda {
 int spmm(const Hyb& a, const SpmmArgs& args, void* stream);

@@ -16,10 +16,6 @@ struct ScaleArgs {
   void* out;
 };
 
-namespace cpu {
-void scale_rows(const ScaleArgs& args, int64_t first, int64_t last);
-}  // namespace cpu
-
 namespace cuda {
 int scale_rows(const ScaleArgs& args, void* stream);
 }  // namespace cuda

@@ -17,6 +17,10 @@ Slices slices_of(const SpmmArgs& args, int64_t entries);
 // Whether the rows of a matrix come from so far that they should be asked for early.
 bool worth_prefetching(int64_t rows, int64_t row_bytes);
 
+// Whether x and the results are more than stays in the shared cache, so that results had better not be read into it
+// before they are written; and whether they lie in whole lines.
+bool worth_streaming(const SpmmArgs& args, int64_t rows);
+
 // Copies rows first .. last of every slice of x to [slices, rows, width].
 void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last);
 

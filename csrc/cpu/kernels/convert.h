@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "inline.h"
 #include "pyg_sparse/dtype.h"
-#include "simd.h"
 
-namespace pyg_sparse::cpu {
+namespace pyg_sparse::cpu::PYG_SPARSE_ISA {
 
 PYG_SPARSE_INLINE double widen(double value) { return value; }
 PYG_SPARSE_INLINE float widen(float value) { return value; }
@@ -61,4 +61,4 @@ PYG_SPARSE_INLINE Float16 narrow<Float16>(float value) {
   return {static_cast<uint16_t>(rounded<Float16>(value, std::bit_cast<uint32_t>(value)))};
 }
 
-}  // namespace pyg_sparse::cpu
+}  // namespace pyg_sparse::cpu::PYG_SPARSE_ISA

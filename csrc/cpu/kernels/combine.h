@@ -1,19 +1,19 @@
-#include "pyg_sparse/combine.h"
+// The second pass of an spmm that left partials.
+#pragma once
 
 #include "row_sum.h"
 
-namespace pyg_sparse::cpu {
-namespace {
+namespace pyg_sparse::cpu::PYG_SPARSE_ISA {
 
 template <typename T>
-PYG_SPARSE_CLONES void combine_range(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
+void combine_range(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
   using A = Accumulate<T>;
   constexpr int kLanes = kVectorBytes / sizeof(A);
   const A* partial = static_cast<const A*>(args.partial);
   const auto sum = [&]<int kCount>(int64_t i, int64_t k, std::integral_constant<int, kCount>) PYG_SPARSE_LAMBDA_INLINE {
     Lanes<A, kCount> total = {};
     for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) total += load<A, kCount>(partial + p * args.k + k);
-    Sink<T>{args, shared.row[i], -1}.template write<kCount>(k, total);
+    Sink<T>{args, shared.row[i], -1, false}.template write<kCount, kCount>(k, total);
     return kCount;
   };
   for (int64_t i = first; i < last; ++i) {
@@ -23,10 +23,9 @@ PYG_SPARSE_CLONES void combine_range(const SharedRows& shared, const SpmmArgs& a
   }
 }
 
-}  // namespace
-
-void combine(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
+inline void combine(const SharedRows& shared, const SpmmArgs& args, int64_t first, int64_t last) {
   visit_dtype(args.dtype, [&](auto tag) { combine_range<typename decltype(tag)::type>(shared, args, first, last); });
+  if (args.stream) stream_fence();
 }
 
-}  // namespace pyg_sparse::cpu
+}  // namespace pyg_sparse::cpu::PYG_SPARSE_ISA

@@ -1,23 +1,25 @@
-// The dot products of one row's entries, shared by every format: several entries at a time, each with a vector of sums,
-// which are added up together.
+// sddmm: the dot products of one row's entries, several entries at a time, each with a vector of sums, which are added
+// up together.
 #pragma once
 
-#include "row_sum.h"
+#include "row.h"
 
-namespace pyg_sparse::cpu {
+namespace pyg_sparse::cpu::PYG_SPARSE_ISA {
 
 constexpr int64_t kDotDistance = 16;  // entries ahead whose rows are asked for
 
-// Vectors of 16 bytes: shuffles of wider ones would be taken apart before functions are cloned for those who have them.
 template <typename A>
 using Quad = Lanes<A, 16 / sizeof(A)>;
 
 template <typename A, int kLanes>
 PYG_SPARSE_INLINE Quad<A> add_halves(Lanes<A, kLanes> v) {
-  static_assert(sizeof v == 2 * sizeof(Quad<A>));
-  Quad<A> half[2];
-  std::memcpy(half, &v, sizeof half);
-  return half[0] + half[1];
+  if constexpr (sizeof v == sizeof(Quad<A>)) {
+    return v;
+  } else {
+    Lanes<A, kLanes / 2> half[2];
+    std::memcpy(half, &v, sizeof half);
+    return add_halves<A, kLanes / 2>(half[0] + half[1]);
+  }
 }
 
 // The sums of a's pairs of neighbours, then of b's.
@@ -43,13 +45,11 @@ PYG_SPARSE_INLINE Quad<A> sum_each(const Lanes<A, kLanes> (&v)[kCount], int at) 
   }
 }
 
-// The entries begin .. end of a row, of which the thread goes on to those before `last`.
-template <typename T>
-PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, const SlotMap& slot, int64_t row,
-                                   Run run) {
+template <typename T, int kLanes>
+PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, const SlotMap& slot, const Run& run) {
   using A = Accumulate<T>;
-  constexpr int kLanes = kVectorBytes / sizeof(A), kGroup = kLanes;
-  const int64_t width = args.k / args.heads;
+  constexpr int kGroup = 32 / sizeof(A);  // entries
+  const int64_t row = run.row, width = args.k / args.heads;
   const T* key = static_cast<const T*>(args.key);
   const A row_scale = args.row_scale ? static_cast<const A*>(args.row_scale)[row] : A(1);
   const auto write = [&](int64_t p, int64_t head, A dot) PYG_SPARSE_LAMBDA_INLINE {
@@ -99,4 +99,22 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
   for (; p < run.end; ++p) dots(p, std::integral_constant<int, 1>{});
 }
 
-}  // namespace pyg_sparse::cpu
+template <typename T, int kLanes, typename Format>
+void sddmm_range(const Format& a, const SddmmArgs& given, int64_t first, int64_t last) {
+  const SddmmArgs args = given;  // nothing that is written can be part of this copy
+  for_each_run(a, first, last, last,
+               [&](const Run& run) PYG_SPARSE_LAMBDA_INLINE { dot_entries<T, kLanes>(args, a.col, a.slot, run); });
+}
+
+template <typename Format>
+void sddmm(const Format& a, const SddmmArgs& args, int64_t first, int64_t last) {
+  visit_dtype(args.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constexpr int kFull = kVectorBytes / sizeof(Accumulate<T>), kHalf = kVectorBytes == 64 ? kFull / 2 : kFull;
+    // What does not fill a vector is added up one by one.
+    const bool full = args.k / args.heads % kFull == 0;
+    full ? sddmm_range<T, kFull>(a, args, first, last) : sddmm_range<T, kHalf>(a, args, first, last);
+  });
+}
+
+}  // namespace pyg_sparse::cpu::PYG_SPARSE_ISA

@@ -1,0 +1,115 @@
+// Several features side by side, in GCC's and clang's vectors. Of loops, some were unrolled before they were
+// vectorized.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "convert.h"
+
+namespace pyg_sparse::cpu::PYG_SPARSE_ISA {
+
+template <typename A, int kCount>
+struct LanesOf {
+  typedef A Type __attribute__((vector_size(sizeof(A) * kCount)));
+};
+template <typename A>
+struct LanesOf<A, 1> {
+  using Type = A;
+};
+template <typename A, int kCount>
+using Lanes = typename LanesOf<A, kCount>::Type;
+
+// As many elements of a vector as a register holds, or all of kCount.
+template <typename A, int kCount>
+constexpr int kLanesIn =
+    kCount < kVectorBytes / static_cast<int>(sizeof(A)) ? kCount : kVectorBytes / static_cast<int>(sizeof(A));
+
+template <typename To, typename From>
+PYG_SPARSE_INLINE To load_as(const From* from) {
+  To lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+
+// As widen, from memory of any alignment.
+template <typename T, int kCount>
+PYG_SPARSE_INLINE Lanes<Accumulate<T>, kCount> load(const T* from) {
+  using To = Lanes<Accumulate<T>, kCount>;
+  if constexpr (kCount == 1) {
+    return widen(*from);
+  } else if constexpr (std::is_same_v<T, Accumulate<T>>) {
+    return load_as<To>(from);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    const auto bits = load_as<Lanes<uint16_t, kCount>>(from);
+    return __builtin_bit_cast(To, __builtin_convertvector(bits, Lanes<uint32_t, kCount>) << 16);
+#if defined(__x86_64__)  // what more there is, kVectorBytes tells: a pragma's target defines no macros
+  } else if constexpr (kCount == 8 && kVectorBytes >= 32) {
+    return __builtin_bit_cast(To, _mm256_cvtph_ps(load_as<__m128i>(from)));
+  } else if constexpr (kCount == 16 && kVectorBytes >= 64) {
+    return __builtin_bit_cast(To, _mm512_cvtph_ps(load_as<__m256i>(from)));
+#endif
+  } else {
+    Accumulate<T> wide[kCount];
+    for (int j = 0; j < kCount; ++j) wide[j] = widen(from[j]);
+    return load_as<To>(wide);
+  }
+}
+
+// As narrow, to the bits of the elements.
+template <typename T, int kCount>
+PYG_SPARSE_INLINE auto narrowed(Lanes<Accumulate<T>, kCount> lanes) {
+  if constexpr (std::is_same_v<T, Accumulate<T>> || kCount == 1) {
+    return narrow<T>(lanes);
+  } else {
+    using Bits = Lanes<uint32_t, kCount>;
+    return __builtin_convertvector(rounded<T>(lanes, __builtin_bit_cast(Bits, lanes)), Lanes<uint16_t, kCount>);
+  }
+}
+
+template <typename T, int kCount>
+PYG_SPARSE_INLINE void store(T* to, Lanes<Accumulate<T>, kCount> lanes) {
+  if constexpr (std::is_same_v<T, Accumulate<T>>) {
+    std::memcpy(to, &lanes, sizeof lanes);
+  } else {
+    const auto bits = narrowed<T, kCount>(lanes);
+    std::memcpy(to, &bits, sizeof bits);
+  }
+}
+
+#if defined(__x86_64__)
+template <typename Bits>
+PYG_SPARSE_INLINE void stream_bits(void* to, Bits bits) {
+  if constexpr (sizeof bits == 16) {
+    _mm_stream_si128(static_cast<__m128i*>(to), __builtin_bit_cast(__m128i, bits));
+  } else if constexpr (sizeof bits == 32 && kVectorBytes >= 32) {
+    _mm256_stream_si256(static_cast<__m256i*>(to), __builtin_bit_cast(__m256i, bits));
+  } else if constexpr (sizeof bits == 64 && kVectorBytes >= 64) {
+    _mm512_stream_si512(static_cast<__m512i*>(to), __builtin_bit_cast(__m512i, bits));
+  } else {
+    std::memcpy(to, &bits, sizeof bits);
+  }
+}
+#endif
+
+// To memory aligned as the vector is, past the caches; what other threads are to see of it needs stream_fence().
+template <typename T, int kCount>
+PYG_SPARSE_INLINE void stream(T* to, Lanes<Accumulate<T>, kCount> lanes) {
+#if defined(__x86_64__)
+  if constexpr (std::is_same_v<T, Accumulate<T>>) {
+    stream_bits(to, lanes);
+  } else {
+    stream_bits(to, narrowed<T, kCount>(lanes));
+  }
+#else
+  store<T, kCount>(to, lanes);
+#endif
+}
+
+inline void stream_fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace pyg_sparse::cpu::PYG_SPARSE_ISA
