@@ -25,7 +25,7 @@ export PATH := $(if $(VENV),$(abspath $(VENV))/bin:)$(PATH)
 # Everything that asks for a new installation or build when it changes.
 SETTINGS := $(CURDIR) $(PY) $(TORCH) $(CUDA_HOME) $(PYG_SPARSE_CUDA) $(TORCH_CUDA_ARCH_LIST)
 
-.PHONY: train test build lint format check-cuda sanitize clean distclean FORCE
+.PHONY: train test build lint format check-cuda sanitize instructions clean distclean FORCE
 
 train: build
 	@$(call require,matplotlib)
@@ -63,6 +63,10 @@ sanitize: build
 	  --build-lib build/sanitize/lib
 	$(SANITIZED) $(PY) -P -c 'import pyg_sparse; assert "/build/sanitize/" in pyg_sparse.__file__, pyg_sparse.__file__'
 	$(SANITIZED) $(PY) -P -m pytest -q --import-mode=append -p no:cacheprovider $(SANITIZE_TESTS)
+
+# Instructions of the CPU's kernels, against tools/instruction_budget.json.
+instructions: build
+	$(PY) tools/count_instructions.py
 
 clean:
 	rm -rf build results *.egg-info pyg_sparse/_C.so .pytest_cache .mypy_cache .ruff_cache .hypothesis

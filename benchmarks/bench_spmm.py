@@ -1,4 +1,4 @@
-"""SpMM by format against cuSPARSE's algorithms, torch.sparse, SciPy and PyG, all in one process on one graph.
+"""SpMM by format against cuSPARSE's algorithms, torch.sparse, SciPy, PyG and others, in one process on one graph.
 
     python -m benchmarks.bench_spmm --graphs reddit arxiv --widths 8 32 128 256
     python -m benchmarks.bench_spmm --graphs mtx:matrix.mtx --device cpu --values implicit explicit
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import check, contenders, graphs, measure, options, spmm_problem
+from benchmarks import check, contenders, cpu_peers, graphs, measure, options, spmm_problem
 from benchmarks.journal import Journal
 from benchmarks.results import Row
 from benchmarks.tables import comparison
@@ -25,7 +25,8 @@ from benchmarks.tables import comparison
 def main(argv: Sequence[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else argv
     arguments = _arguments(argv)
-    entries = contenders.rivals(arguments.rivals) + contenders.ours(arguments.formats, arguments.hyb)
+    device_type = torch.device(arguments.device).type
+    entries = contenders.rivals(arguments.rivals, device_type) + contenders.ours(arguments.formats, arguments.hyb)
     if arguments.external:
         entries += contenders.external(arguments.external)
     journal = Journal.start("spmm", argv, arguments)
@@ -60,13 +61,15 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     add(
         "--rivals",
         nargs="*",
-        choices=["torch", "cusparse", "scipy", "scatter"],
-        help="default: torch cusparse on CUDA, torch scipy scatter on the CPU",
+        choices=["torch", "cusparse", "scipy", "scatter", *cpu_peers.PEERS],
+        help="default: torch cusparse on CUDA, torch scipy scatter on the CPU and, if installed, "
+        + " ".join(cpu_peers.PEERS),
     )
     add(
         "--external", type=Path, metavar="FOLDER", help="folder of rivals' shared libraries, see benchmarks/external.py"
     )
-    return options.parse(parser, argv, on_cuda=["torch", "cusparse"], on_cpu=["torch", "scipy", "scatter"])
+    on_cpu = ["torch", "scipy", "scatter", *cpu_peers.installed()]
+    return options.parse(parser, argv, on_cuda=["torch", "cusparse"], on_cpu=on_cpu)
 
 
 if __name__ == "__main__":

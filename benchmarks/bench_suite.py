@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _contenders(k: int, device: torch.device, external: Path | None) -> list[Contender[Problem]]:
     """One column is SpMV, for which cuSPARSE has functions of its own."""
     names = ["torch", "spmv" if k == 1 else "cusparse"] if device.type == "cuda" else ["torch", "scipy"]
-    entries = contenders.rivals(names) + contenders.ours(["auto"], [])
+    entries = contenders.rivals(names, device.type) + contenders.ours(["auto"], [])
     return entries + (contenders.external(external) if external else [])
 
 

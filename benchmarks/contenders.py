@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import pyg_sparse
-from benchmarks import cusparse, cusparse_spmv
+from benchmarks import cpu_peers, cusparse, cusparse_spmv
 from benchmarks.external import Library, Rival
 from benchmarks.external import load as load_libraries
 from benchmarks.graphs import Graph, Matrix
@@ -105,7 +105,8 @@ def ours(formats: list[str], hyb: list[int]) -> list[Contender[Problem]]:
     return [Contender(OURS, label, partial(_ours, spec)) for label, spec in specs(formats, hyb).items()]
 
 
-def rivals(names: list[str]) -> list[Contender[Problem]]:
+def rivals(names: list[str], device: str = "cpu") -> list[Contender[Problem]]:
+    """By name on a type of device; raises ImportError when a rival's library is not installed."""
     found = []
     for name in names:
         if name == "torch":
@@ -113,6 +114,9 @@ def rivals(names: list[str]) -> list[Contender[Problem]]:
                 Contender("torch.sparse.mm", f"csr {bits}", partial(_torch_sparse, dtype))
                 for bits, dtype in (("int64", torch.int64), ("int32", torch.int32))
             ]
+            if device == "cpu":  # torch has it nowhere else
+                reduce = partial(_torch_sparse, torch.int32, reduce="sum")
+                found.append(Contender("torch.sparse.mm", "csr int32 reduce", reduce))
         elif name == "cusparse":
             spmm = cusparse.CusparseSpmm
             found += [Contender("cuSPARSE", a, partial(_cusparse, spmm, a)) for a in spmm.algorithms]
@@ -123,8 +127,12 @@ def rivals(names: list[str]) -> list[Contender[Problem]]:
             found.append(Contender("scipy", "csr int32", _scipy))
         elif name == "scatter":
             found.append(Contender("PyG gather-scatter", "edge_index", _scatter))
+        elif name in cpu_peers.PEERS:
+            peer = cpu_peers.load(name)
+            found.append(Contender(name, peer.format, partial(_cpu_peer, peer)))
         else:
-            raise ValueError(f"unknown rival {name}: expected torch, cusparse, spmv, scipy or scatter")
+            expected = ", ".join(["torch", "cusparse", "spmv", "scipy", "scatter", *cpu_peers.PEERS])
+            raise ValueError(f"unknown rival {name}: expected one of {expected}")
     return found
 
 
@@ -169,11 +177,11 @@ def _external(library: Library, variant: str, problem: Problem) -> Iterator[Prep
 
 
 @contextmanager
-def _torch_sparse(index_dtype: torch.dtype, problem: Problem) -> Iterator[Prepared]:
+def _torch_sparse(index_dtype: torch.dtype, problem: Problem, **reduce: str) -> Iterator[Prepared]:
     matrix = problem.matrix
     rowptr, col, values = matrix.rowptr.to(index_dtype), matrix.col.to(index_dtype), problem.values()
     adjacency = torch.sparse_csr_tensor(rowptr, col, values, (matrix.num_rows, matrix.num_cols), check_invariants=False)
-    run = partial(torch.sparse.mm, adjacency, problem.x)
+    run = partial(torch.sparse.mm, adjacency, problem.x, **reduce)
     yield Prepared(run, None, rowptr.nbytes + col.nbytes + values.nbytes)
 
 
@@ -186,6 +194,14 @@ def _scipy(problem: Problem) -> Iterator[Prepared]:
     adjacency = csr_array((values, matrix.col.numpy(), matrix.rowptr.numpy()), shape)
     structure = matrix.rowptr.nbytes + matrix.col.nbytes + values.nbytes
     yield Prepared(lambda: torch.from_numpy(adjacency @ x), None, structure)
+
+
+@contextmanager
+def _cpu_peer(peer: cpu_peers.Peer, problem: Problem) -> Iterator[Prepared]:
+    matrix = problem.matrix
+    values = None if problem.weight is None else problem.values()
+    run = peer.prepare(matrix, values, problem.x)
+    yield Prepared(run, None, matrix.rowptr.nbytes + matrix.col.nbytes + (0 if values is None else values.nbytes))
 
 
 @contextmanager

@@ -6,7 +6,9 @@ label propagation, gather the same features, which are then still in a cache clo
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -16,6 +18,7 @@ from pyg_sparse.formats.rows import Rows, permute, rank, sort_by_key
 
 ORDERS = ("auto", "degree", "given", "community")
 ROUNDS = (4, 8, 16)  # label propagation stops at one of these, or where its communities cost most
+CPU_ROUNDS = (4, 8)
 SEED = 0
 
 _GROUP_ROUNDS = 8
@@ -31,6 +34,10 @@ _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
 # where they are few, less can be foreseen.
 _WORTHWHILE, _CLEARLY_WORTHWHILE = 0.998, 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
+# On a CPU: x's bytes of an entry, how much longer they take from beyond a core's own cache, and what communities must
+# be predicted to take, relative to the given order, to be chosen: to find them takes as long as some hundred products.
+_CPU_ROW_BYTES, _BEYOND = 128, 3.0
+_CPU_WORTHWHILE = 0.85
 # Rows that keep their place among the others if the given order is kept.
 _WINDOW, _CPU_WINDOW = 1 << 12, 1 << 8
 
@@ -120,48 +127,72 @@ class Choice:
 def choose_order(rows: Rows, t_rows: Rows, wanted: str = "auto", seed: int = SEED) -> Choice:
     """By predicted cost, if ``wanted`` is ``"auto"``: never one that is predicted to be slower than by degree.
 
-    ``"auto"`` is the given order on the CPU, where results are then written almost in sequence. Where communities are
-    wanted of a matrix that is not square, rows are ordered by degree.
+    On the CPU the given order takes the place of that by degree: results are then written almost in sequence. Where
+    communities are wanted of a matrix that is not square, rows are ordered by degree.
     """
     square = rows.num_rows == rows.num_cols
     if rows.nnz == 0 or (wanted == "community" and not square):
         return Choice(None, "degree", {})
     if wanted == "auto" and not _worth_trying(rows):
-        wanted = "degree" if rows.row.is_cuda else "given"
+        wanted = "degree" if _on_cuda(rows) else "given"
     if wanted == "degree":
         return Choice(None, "degree", {})
     if wanted == "given":
         return Choice(given_order(rows), "given", {})
     costs: dict[str, float] = {}
-    choice = Choice(None, "degree", costs)
-    least = float("inf")
+    choice, least = Choice(None, "degree", costs), float("inf")
     if wanted == "auto":
-        costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
-        many, long = rows.num_rows >= _MANY_ROWS, rows.nnz >= _LONG_ROW * rows.num_rows
-        least = costs["degree"] * (_WORTHWHILE if many and long else _CLEARLY_WORTHWHILE)
-        if many:
-            given = given_order(rows)
-            costs["given"] = predicted_cost(rows, given.row)
-            if costs["given"] < least:
-                choice, least = Choice(given, "given", costs), costs["given"]
+        choice, least = (_ungrouped_on_cuda if _on_cuda(rows) else _ungrouped_on_cpu)(rows, costs)
     if not square:
         return choice
     label: Tensor | None = None
     done = 0
-    for rounds in ROUNDS:
+    for rounds in ROUNDS if _on_cuda(rows) else CPU_ROUNDS:
         label = communities(rows, t_rows, rounds - done, label, seed + done)
         done = rounds
         order = community_order(rows, label, seed)
         name = f"community, {rounds} rounds"
-        costs[name] = predicted_cost(rows, order.row)
+        costs[name] = (predicted_cost if _on_cuda(rows) else predicted_cpu_cost)(rows, order.row)
         if costs[name] < least:
             choice, least = Choice(order, name, costs), costs[name]
     return choice
 
 
+def _on_cuda(rows: Rows) -> bool:
+    return rows.col.is_cuda
+
+
+def _ungrouped_on_cuda(rows: Rows, costs: dict[str, float]) -> tuple[Choice, float]:
+    """The best order without communities, and what these must cost less than. Adds to ``costs``."""
+    choice = Choice(None, "degree", costs)
+    costs["degree"] = predicted_cost(rows, torch.arange(rows.num_rows, device=rows.col.device))
+    many, long = rows.num_rows >= _MANY_ROWS, rows.nnz >= _LONG_ROW * rows.num_rows
+    least = costs["degree"] * (_WORTHWHILE if many and long else _CLEARLY_WORTHWHILE)
+    if many:
+        given = given_order(rows)
+        costs["given"] = predicted_cost(rows, given.row)
+        if costs["given"] < least:
+            choice, least = Choice(given, "given", costs), costs["given"]
+    return choice, least
+
+
+def _ungrouped_on_cpu(rows: Rows, costs: dict[str, float]) -> tuple[Choice, float]:
+    given = given_order(rows)
+    costs["given"] = predicted_cpu_cost(rows, given.row)
+    return Choice(given, "given", costs), costs["given"] * _CPU_WORTHWHILE
+
+
 def _worth_trying(rows: Rows) -> bool:
-    # The CPU is left out: the prediction is of a GPU, and finding communities takes a CPU as long as many products.
-    return rows.col.is_cuda and _MIN_ENTRIES <= rows.nnz <= _MAX_ENTRIES
+    if not _MIN_ENTRIES <= rows.nnz <= _MAX_ENTRIES:
+        return False
+    square = rows.num_rows == rows.num_cols
+    return _on_cuda(rows) or (square and rows.num_cols * _CPU_ROW_BYTES > _own_cache_bytes())
+
+
+@cache
+def _own_cache_bytes() -> int:
+    """Of a CPU's core."""
+    return int(json.loads(torch.ops.pyg_sparse.build_info())["l2_bytes"])
 
 
 def predicted_cost(rows: Rows, order: Tensor) -> float:
@@ -177,6 +208,17 @@ def predicted_cost(rows: Rows, order: Tensor) -> float:
     if rows.num_cols * slice_bytes > _L2_BYTES:
         cost += _distinct(rows, order, window=in_flight, stride=1, samples=8) * _L2_SPEED / _DRAM_SPEED
     return cost
+
+
+def predicted_cpu_cost(rows: Rows, order: Tensor) -> float:
+    """Time that an entry takes on a CPU, relative to one whose row of x is in the core's own cache.
+
+    One that is not takes ``_BEYOND`` longer. Columns are counted once in a window of as many entries as the cache holds
+    rows of x.
+    """
+    entries = _own_cache_bytes() // _CPU_ROW_BYTES
+    window = max(int(entries * rows.num_rows / rows.nnz) // 8 * 8, 8)
+    return 1.0 + _BEYOND * _distinct(rows, order, window=window, stride=1, samples=12)
 
 
 def _imbalance(rows: Rows, order: Tensor) -> float:

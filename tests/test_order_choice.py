@@ -9,7 +9,15 @@ from torch import Tensor
 import pyg_sparse
 import pyg_sparse.order as order_module
 from pyg_sparse.formats import Rows, rows_from_edges
-from pyg_sparse.order import ROUNDS, choose_order, communities, community_order, predicted_cost
+from pyg_sparse.order import (
+    CPU_ROUNDS,
+    ROUNDS,
+    choose_order,
+    communities,
+    community_order,
+    predicted_cost,
+    predicted_cpu_cost,
+)
 from tests.conftest import FAMILIES, Graph
 from tests.formats.test_formats import rows_of
 from tests.order_graphs import both_sides, integers, needs_cuda, planted, uniform
@@ -22,7 +30,8 @@ def strong() -> tuple[Graph, Tensor]:
 
 @pytest.fixture
 def eager_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ "auto" predicts for every graph, on the CPU too."""
+    """ "auto" predicts for every graph, as on CUDA."""
+    monkeypatch.setattr(order_module, "_on_cuda", lambda rows: True)
     monkeypatch.setattr(order_module, "_worth_trying", lambda rows: True)
     monkeypatch.setattr(order_module, "_MANY_ROWS", 0)
 
@@ -160,6 +169,7 @@ def test_auto_needs_more_than_a_small_gain(strong: tuple[Graph, Tensor], monkeyp
         assert choose_order(*both_sides(FAMILIES["uniform"])).name == name
 
 
+@pytest.mark.usefixtures("eager_auto")
 def test_community_takes_the_cheapest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     costs = iter([3.0, 2.0, 4.0])
     monkeypatch.setattr(order_module, "predicted_cost", lambda rows, order: next(costs))
@@ -170,11 +180,56 @@ def test_community_takes_the_cheapest_rounds(monkeypatch: pytest.MonkeyPatch) ->
     assert torch.equal(choice.order.row, community_order(rows, communities(rows, t_rows, 8)).row)
 
 
-def test_auto_on_the_cpu_is_as_given(strong: tuple[Graph, Tensor]) -> None:
+# On the CPU
+
+
+def test_a_column_is_counted_once_while_the_cache_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Rows of 4 entries; 16 of them, side by side or spread, share their columns. The cache holds 64 rows of x.
+    monkeypatch.setattr(order_module, "_own_cache_bytes", lambda: 64 * 128)
+    col = (torch.arange(1600) // 16)[:, None] * 4 + torch.arange(4)
+    rows = rows_from_edges(torch.arange(1600).repeat_interleave(4), col.flatten(), 1600, 400, keep_slots=False)
+    side_by_side, spread = torch.arange(1600), torch.arange(1600).view(100, 16).t().flatten()
+    assert 1 + 3 * 4 / 64 <= predicted_cpu_cost(rows, side_by_side) <= 1 + 3 * 8 / 64  # windows begin anywhere
+    assert predicted_cpu_cost(rows, spread) == pytest.approx(4)
+
+
+def test_auto_on_the_cpu_finds_strong_communities(
+    strong: tuple[Graph, Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph, _ = strong
     assert graph.edge_index.size(1) >= order_module._MIN_ENTRIES
-    assert choose_order(*both_sides(graph)).costs == {}
+    plan = pyg_sparse.plan(graph.edge_index, graph.num_src)
+    monkeypatch.setattr(order_module, "_own_cache_bytes", lambda: graph.num_src * 128)
+    assert choose_order(*both_sides(graph)).costs == {}  # x is near anyway
     assert pyg_sparse.plan(graph.edge_index, graph.num_src).orders == ("given", "given")
+    monkeypatch.setattr(order_module, "_own_cache_bytes", lambda: graph.num_src * 128 // 8)
+    choice = choose_order(*both_sides(graph))
+    assert set(choice.costs) == {"given", *(f"community, {rounds} rounds" for rounds in CPU_ROUNDS)}
+    assert choice.name == min(choice.costs, key=choice.costs.__getitem__) != "given"
+    assert choice.costs[choice.name] < 0.85 * choice.costs["given"]
+    grouped = pyg_sparse.plan(graph.edge_index, graph.num_src)
+    assert all(name.startswith("community, ") for name in grouped.orders)
+    x = integers(graph.num_src, 40, device="cpu", seed=6)
+    assert torch.equal(pyg_sparse.spmm(grouped, x), pyg_sparse.spmm(plan, x))
+    assert torch.equal(pyg_sparse.spmm(grouped.t(), x), pyg_sparse.spmm(plan.t(), x))
+
+
+def test_auto_on_the_cpu_keeps_the_given_order_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_module, "_own_cache_bytes", lambda: 10_000 * 16)
+    assert choose_order(*both_sides(uniform(10_000, 300_000))).name == "given"
+    dst = torch.arange(300_000) // 10  # a band
+    src = (dst + torch.randint(0, 16, dst.shape, generator=torch.Generator().manual_seed(1))) % 30_000
+    assert choose_order(*both_sides(Graph(torch.stack([src, dst]), 30_000, 30_000))).name == "given"
+    rectangular = Graph(torch.stack([src, dst]), 30_001, 30_000)
+    assert choose_order(*both_sides(rectangular)).costs == {}
+
+
+def test_what_communities_must_cost_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_module, "_worth_trying", lambda rows: True)
+    for costs, name in (((1.0, 0.86, 0.86), "given"), ((1.0, 0.84, 0.9), "community, 4 rounds")):
+        found = iter(costs)
+        monkeypatch.setattr(order_module, "predicted_cpu_cost", lambda rows, order, found=found: next(found))
+        assert choose_order(*both_sides(FAMILIES["uniform"])).name == name
 
 
 @pytest.mark.parametrize("order", ["rows", "", "Degree", None])

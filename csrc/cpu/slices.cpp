@@ -20,17 +20,12 @@ int64_t cache_bytes(int level, int64_t otherwise) {
   return unit == 'K' ? size << 10 : unit == 'M' ? size << 20 : size;
 }
 
-// A core's own cache and the one it shares, in bytes.
-struct Caches {
-  int64_t own = cache_bytes(2, int64_t{1} << 20), shared = cache_bytes(3, int64_t{16} << 20);
-};
+}  // namespace
 
 const Caches& caches() {
-  static const Caches known;
+  static const Caches known{cache_bytes(2, int64_t{1} << 20), cache_bytes(3, int64_t{16} << 20)};
   return known;
 }
-
-}  // namespace
 
 Slices slices_of(const SpmmArgs& args, int64_t entries) {
   constexpr int64_t kLine = 64, kEntriesPerRow = 32;  // fewer would not pay for the copy

@@ -1,5 +1,6 @@
 // build_info: what this library was compiled with, as JSON, for `python -m pyg_sparse info`.
 #include "pyg_sparse/cpu.h"
+#include "pyg_sparse/slices.h"
 #include "registry.h"
 
 #ifdef PYG_SPARSE_CUDA
@@ -17,7 +18,9 @@ std::string build_info() {
 #else
   const std::string cuda = R"("cuda": false, "cuda_version": null, "arches": "")";
 #endif
-  const std::string cpu = R"(, "cpu": ")" + std::string(cpu::instruction_set().name) + R"(")";
+  const std::string cpu = R"(, "cpu": ")" + std::string(cpu::instruction_set().name) + R"(", "l2_bytes": )" +
+                          std::to_string(cpu::caches().own) + R"(, "l3_bytes": )" +
+                          std::to_string(cpu::caches().shared);
   return "{" + cuda + cpu + R"(, "torch_target": "2.11", "compiler": ")" + __VERSION__ + R"("})";
 }
 

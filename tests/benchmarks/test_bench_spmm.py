@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
 import pyg_sparse
-from benchmarks import bandwidth, bench_spmm, check, contenders, graphs, measure, results
+from benchmarks import bandwidth, bench_spmm, check, contenders, cpu_peers, graphs, measure, results
 
 SPEEDS = {"copy_gbs": 1.0, "gather_gbs": 1.0, "gather_method": "none"}
 
@@ -92,3 +94,34 @@ def test_wrong_result_is_not_timed(graph, monkeypatch):
     row = measure.measure(scatter, problem, 2 * check.reference(problem), timer)
     assert row["ms"] is None
     assert row["why"].startswith("wrong: relative error 5")
+
+
+@pytest.mark.parametrize("name", ["torch", *cpu_peers.PEERS])
+@pytest.mark.parametrize("direction", ["fwd", "bwd"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cpu_rivals_compute_the_product_of_a_wide_matrix(name, direction, weighted):
+    if name in cpu_peers.PEERS and not cpu_peers.PEERS[name].installed:
+        pytest.skip(f"{name} is not installed")
+    torch.manual_seed(0)
+    src, dst = torch.randint(50, (200,)), torch.randint(30, (200,))
+    graph = graphs.Graph("wide", "exact", torch.stack([src, dst]), 50, 30)
+    weight = torch.randn(graph.num_edges) if weighted else None
+    problem = contenders.Problem(graph, direction, torch.randn(50 if direction == "fwd" else 30, 4), weight)
+    for contender in contenders.rivals([name]):
+        with torch.no_grad(), contender.prepare(problem) as prepared:
+            for out in (prepared.run(), prepared.run()):
+                assert check.relative_error(out, check.reference(problem)) < check.TOLERANCE[torch.float32]
+
+
+@pytest.mark.parametrize("name", cpu_peers.PEERS)
+def test_missing_rival_is_an_error_only_when_asked_for(name, monkeypatch):
+    missing = replace(cpu_peers.PEERS[name], module="no_such_module")
+    monkeypatch.setitem(cpu_peers.PEERS, name, missing)
+    with pytest.raises(ImportError, match=f"rival {name}: the package {missing.package} is not installed"):
+        bench_spmm.main(["--device", "cpu", "--rivals", name])
+    assert name not in bench_spmm._arguments(["--device", "cpu"]).rivals
+
+
+def test_reducing_product_of_torch_is_a_rival_on_the_cpu_only():
+    formats = {device: [c.format for c in contenders.rivals(["torch"], device)] for device in ("cpu", "cuda")}
+    assert formats["cpu"] == [*formats["cuda"], "csr int32 reduce"]

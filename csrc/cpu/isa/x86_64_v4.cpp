@@ -1,6 +1,7 @@
 // For x86-64 with AVX-512.
 #include "choice.h"
 #ifdef PYG_SPARSE_X86_64_SETS
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // of _mm512_undefined_ps, in GCC's own header
 #include "shared.h"
 
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")

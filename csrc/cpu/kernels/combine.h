@@ -11,9 +11,9 @@ void combine_range(const SharedRows& shared, const SpmmArgs& args, int64_t first
   constexpr int kLanes = kVectorBytes / sizeof(A);
   const A* partial = static_cast<const A*>(args.partial);
   const auto sum = [&]<int kCount>(int64_t i, int64_t k, std::integral_constant<int, kCount>) PYG_SPARSE_LAMBDA_INLINE {
-    Lanes<A, kCount> total = {};
-    for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) total += load<A, kCount>(partial + p * args.k + k);
-    Sink<T>{args, shared.row[i], -1, false}.template write<kCount, kCount>(k, total);
+    Lanes<A, kCount> total[1] = {};
+    for (int64_t p = shared.ptr[i]; p < shared.ptr[i + 1]; ++p) total[0] += load<A, kCount>(partial + p * args.k + k);
+    write_sum<T, kCount, 1>(args, false, shared.row[i], -1, k, total);
     return kCount;
   };
   for (int64_t i = first; i < last; ++i) {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "convert.h"
 
@@ -40,20 +41,50 @@ PYG_SPARSE_INLINE Lanes<Accumulate<T>, kCount> load(const T* from) {
     return widen(*from);
   } else if constexpr (std::is_same_v<T, Accumulate<T>>) {
     return load_as<To>(from);
+#if defined(__x86_64__)  // what more there is, kVectorBytes tells: a pragma's target defines no macros
+  } else if constexpr (std::is_same_v<T, BFloat16> && kCount == 8 && kVectorBytes >= 32) {
+    return __builtin_bit_cast(To, _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_as<__m128i>(from)), 16));
+  } else if constexpr (std::is_same_v<T, BFloat16> && kCount == 16 && kVectorBytes >= 64) {
+    return __builtin_bit_cast(To, _mm512_slli_epi32(_mm512_cvtepu16_epi32(load_as<__m256i>(from)), 16));
+  } else if constexpr (std::is_same_v<T, Float16> && kCount == 8 && kVectorBytes >= 32) {
+    return __builtin_bit_cast(To, _mm256_cvtph_ps(load_as<__m128i>(from)));
+  } else if constexpr (std::is_same_v<T, Float16> && kCount == 16 && kVectorBytes >= 64) {
+    return __builtin_bit_cast(To, _mm512_cvtph_ps(load_as<__m256i>(from)));
+#endif
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     const auto bits = load_as<Lanes<uint16_t, kCount>>(from);
     return __builtin_bit_cast(To, __builtin_convertvector(bits, Lanes<uint32_t, kCount>) << 16);
-#if defined(__x86_64__)  // what more there is, kVectorBytes tells: a pragma's target defines no macros
-  } else if constexpr (kCount == 8 && kVectorBytes >= 32) {
-    return __builtin_bit_cast(To, _mm256_cvtph_ps(load_as<__m128i>(from)));
-  } else if constexpr (kCount == 16 && kVectorBytes >= 64) {
-    return __builtin_bit_cast(To, _mm512_cvtph_ps(load_as<__m256i>(from)));
-#endif
   } else {
     Accumulate<T> wide[kCount];
     for (int j = 0; j < kCount; ++j) wide[j] = widen(from[j]);
     return load_as<To>(wide);
   }
+}
+
+// 2 kCount features of bfloat16, those at even places and those at odd ones: a shift and a mask widen them, where side
+// by side they would have to be moved as well.
+template <int kCount>
+struct Split {
+  Lanes<float, kCount> even, odd;
+};
+
+template <int kCount>
+PYG_SPARSE_INLINE Split<kCount> load_split(const BFloat16* from) {
+  const auto pairs = load_as<Lanes<uint32_t, kCount>>(from);
+  return {__builtin_bit_cast(Lanes<float, kCount>, pairs << 16),
+          __builtin_bit_cast(Lanes<float, kCount>, pairs & 0xffff0000u)};
+}
+
+// Side by side again: the first half of them in even, the second in odd.
+template <int kCount, typename Vector>
+PYG_SPARSE_INLINE void join(Vector& even, Vector& odd) {
+  const auto half = [&]<int... kIndex>(int from, std::integer_sequence<int, kIndex...>) PYG_SPARSE_LAMBDA_INLINE {
+    const Lanes<int32_t, kCount> places{(kIndex % 2 * kCount + kIndex / 2)...};
+    return __builtin_shuffle(even, odd, places + from);
+  };
+  const auto first = half(0, std::make_integer_sequence<int, kCount>());
+  odd = half(kCount / 2, std::make_integer_sequence<int, kCount>());
+  even = first;
 }
 
 // As narrow, to the bits of the elements.

@@ -37,6 +37,11 @@ struct Block {
   int64_t first, last, until;
 };
 
+// Whether the parts of a block of messages come in pairs that are split.
+template <typename T, typename S>
+constexpr bool kInPairs =
+    std::is_same_v<T, BFloat16> && S::kWidth % (2 * kLanesIn<float, S::kWidth>) == 0 && kLanesIn<float, S::kWidth> > 1;
+
 // Calls add(part, message) for the messages of entry p, weight * x[col[p], block], in vectors of a register.
 template <typename T, typename S, typename Add>
 PYG_SPARSE_INLINE void messages(const T* x, int64_t ldx, const int32_t* col, int64_t p, int64_t last,
@@ -47,9 +52,16 @@ PYG_SPARSE_INLINE void messages(const T* x, int64_t ldx, const int32_t* col, int
     for (int j = 0; j < S::kWidth; j += 64 / sizeof(T)) __builtin_prefetch(ahead + j);
   }
   const T* source = x + col[p] * ldx;
-  for (int j = 0; j < S::kWidth / kLanes; ++j) {
-    const auto features = load<T, kLanes>(source + j * kLanes);
-    add(j, S::kWeighted ? weight * features : features);
+  const auto weigh = [&](auto features)
+                         PYG_SPARSE_LAMBDA_INLINE { return S::kWeighted ? weight * features : features; };
+  if constexpr (kInPairs<T, S>) {
+    for (int j = 0; j < S::kWidth / kLanes; j += 2) {
+      const Split<kLanes> features = load_split<kLanes>(source + j * kLanes);
+      add(j, weigh(features.even));
+      add(j + 1, weigh(features.odd));
+    }
+  } else {
+    for (int j = 0; j < S::kWidth / kLanes; ++j) add(j, weigh(load<T, kLanes>(source + j * kLanes)));
   }
 }
 

@@ -62,19 +62,30 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
     const int64_t bytes = std::min<int64_t>(args.k * sizeof(T), kMost);
     for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b);
   };
-  // kCount entries from p on, kGroup or one.
+  // The entries p .. p + kCount, or fewer at the end of the run, where the last one fills up.
   const auto dots = [&]<int kCount>(int64_t p, std::integral_constant<int, kCount>) PYG_SPARSE_LAMBDA_INLINE {
     const T* q = static_cast<const T*>(args.q) + row * args.ldq;
     const T* other[kCount];
     for (int e = 0; e < kCount; ++e) {
-      other[e] = key + col[p + e] * args.ldk;
+      other[e] = key + col[std::min(p + e, run.end - 1)] * args.ldk;
       prefetch(p + kDotDistance + e);
     }
+    const int count = static_cast<int>(std::min<int64_t>(kCount, run.end - p));
     for (int64_t h = 0; h < args.heads; ++h, q += width) {
       Lanes<A, kLanes> sum[kCount];
       A rest[kCount];
       for (int e = 0; e < kCount; ++e) sum[e] = Lanes<A, kLanes>{}, rest[e] = 0;
       int64_t k = 0;
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        for (; k + 2 * kLanes <= width; k += 2 * kLanes) {
+          const Split<kLanes> features = load_split<kLanes>(q + k);
+          for (int e = 0; e < kCount; ++e) {
+            const Split<kLanes> others = load_split<kLanes>(other[e] + h * width + k);
+            sum[e] += features.even * others.even;
+            sum[e] += features.odd * others.odd;
+          }
+        }
+      }
       for (; k + kLanes <= width; k += kLanes) {
         const auto features = load<T, kLanes>(q + k);
         for (int e = 0; e < kCount; ++e) sum[e] += features * load<T, kLanes>(other[e] + h * width + k);
@@ -82,21 +93,18 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
       for (; k < width; ++k) {
         for (int e = 0; e < kCount; ++e) rest[e] += widen(q[k]) * widen(other[e][h * width + k]);
       }
-      if constexpr (kCount == 1) {
-        for (int j = 0; j < kLanes; ++j) rest[0] += sum[0][j];
-        write(p, h, rest[0]);
-      } else {
-        constexpr int kQuad = 16 / sizeof(A);
-        for (int e = 0; e < kCount; e += kQuad) {
-          const Quad<A> total = sum_each<A, kLanes>(sum, e);
-          for (int i = 0; i < kQuad; ++i) write(p + e + i, h, rest[e + i] + total[i]);
-        }
+      constexpr int kQuad = 16 / sizeof(A);
+      A total[kCount];
+      for (int e = 0; e < kCount; e += kQuad) {
+        const Quad<A> dots = sum_each<A, kLanes>(sum, e);
+        std::memcpy(total + e, &dots, sizeof dots);
       }
+      for (int e = 0; e < count; ++e) write(p + e, h, rest[e] + total[e]);
     }
   };
   int64_t p = run.begin;
-  for (; p + kGroup <= run.end; p += kGroup) dots(p, std::integral_constant<int, kGroup>{});
-  for (; p < run.end; ++p) dots(p, std::integral_constant<int, 1>{});
+  for (; p + kGroup / 2 < run.end; p += kGroup) dots(p, std::integral_constant<int, kGroup>{});
+  for (; p < run.end; p += kGroup / 2) dots(p, std::integral_constant<int, kGroup / 2>{});
 }
 
 template <typename T, int kLanes, typename Format>

@@ -19,36 +19,43 @@ PYG_SPARSE_INLINE Accumulate<T> coefficient(const SpmmArgs& args, int64_t head, 
   return result;
 }
 
-// Where a finished sum goes: a row of out, with the epilogue, or a row of partial, as it is.
-template <typename T>
-struct Sink {
+// Writes features k .. of a finished sum to a row of out, with the epilogue, or to a row of partial, as they are.
+template <typename T, int kLanes, int kParts>
+PYG_SPARSE_INLINE void write_sum(const SpmmArgs& args, bool plain, int64_t row, int64_t partial, int64_t k,
+                                 Lanes<Accumulate<T>, kLanes> (&sum)[kParts]) {
   using A = Accumulate<T>;
-  const SpmmArgs& args;
-  int64_t row;      // of out; ignored for a partial
-  int64_t partial;  // -1: out
-  bool plain;       // no epilogue, and not past the caches
-
-  // Features k .. k + kCount - 1, of a block of kWidth.
-  template <int kCount, int kWidth>
-  PYG_SPARSE_INLINE void write(int64_t k, Lanes<A, kCount> sum) const {
-    if (partial >= 0) {
-      return store<A, kCount>(static_cast<A*>(args.partial) + partial * args.k + k, sum);
-    }
-    T* to = static_cast<T*>(args.out) + row * args.k + k;
-    if (plain) return store<T, kCount>(to, sum);
-    if (args.row_scale) sum *= static_cast<const A*>(args.row_scale)[row];
-    if (args.self_scale) {
-      const T* self = static_cast<const T*>(args.self) + row * args.ldself + k;
-      sum += static_cast<const A*>(args.self_scale)[row] * load<T, kCount>(self);
-    }
-    if (args.bias) sum += load<A, kCount>(static_cast<const A*>(args.bias) + k);
-    if (args.relu) sum = sum < 0 ? Lanes<A, kCount>{} : sum;  // NaN stays NaN
-    if constexpr (kWidth * sizeof(T) >= 64) {                 // less would be part of a line
-      if (args.stream) return stream<T, kCount>(to, sum);
-    }
-    store<T, kCount>(to, sum);
+  if (partial >= 0) {
+    A* to = static_cast<A*>(args.partial) + partial * args.k + k;
+    for (int j = 0; j < kParts; ++j) store<A, kLanes>(to + j * kLanes, sum[j]);
+    return;
   }
-};
+  T* to = static_cast<T*>(args.out) + row * args.k + k;
+  if (!plain) {
+    if (args.row_scale) {
+      const A scale = static_cast<const A*>(args.row_scale)[row];
+      for (int j = 0; j < kParts; ++j) sum[j] *= scale;
+    }
+    if (args.self_scale) {
+      const A scale = static_cast<const A*>(args.self_scale)[row];
+      const T* self = static_cast<const T*>(args.self) + row * args.ldself + k;
+      for (int j = 0; j < kParts; ++j) sum[j] += scale * load<T, kLanes>(self + j * kLanes);
+    }
+    if (args.bias) {
+      const A* bias = static_cast<const A*>(args.bias) + k;
+      for (int j = 0; j < kParts; ++j) sum[j] += load<A, kLanes>(bias + j * kLanes);
+    }
+    if (args.relu) {
+      for (int j = 0; j < kParts; ++j) sum[j] = sum[j] < 0 ? Lanes<A, kLanes>{} : sum[j];  // NaN stays NaN
+    }
+    if constexpr (kParts * kLanes * sizeof(T) >= 64) {  // less would be part of a line
+      if (args.stream) {
+        for (int j = 0; j < kParts; ++j) stream<T, kLanes>(to + j * kLanes, sum[j]);
+        return;
+      }
+    }
+  }
+  for (int j = 0; j < kParts; ++j) store<T, kLanes>(to + j * kLanes, sum[j]);
+}
 
 PYG_SPARSE_INLINE bool is_plain(const SpmmArgs& args) {
   return !args.row_scale && !args.self_scale && !args.bias && !args.relu && !args.stream;
@@ -75,8 +82,10 @@ PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, con
     for (int j = 0; j < kParts; ++j) sum[j] += other[j];
   }
   for (; p < run.end; ++p) add(p, sum);
-  const Sink<T> sink{args, run.row, run.partial, plain};
-  for (int j = 0; j < kParts; ++j) sink.template write<kLanes, S::kWidth>(block.k + j * kLanes, sum[j]);
+  if constexpr (kInPairs<T, S>) {
+    for (int j = 0; j < kParts; j += 2) join<kLanes>(sum[j], sum[j + 1]);
+  }
+  write_sum<T, kLanes, kParts>(args, plain, run.row, run.partial, block.k, sum);
 }
 
 template <typename T, typename S, typename Format>

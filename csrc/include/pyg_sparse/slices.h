@@ -6,6 +6,13 @@
 
 namespace pyg_sparse::cpu {
 
+// A core's own cache and the one it shares, in bytes.
+struct Caches {
+  int64_t own, shared;
+};
+
+const Caches& caches();
+
 struct Slices {
   int64_t width;  // features of a slice; 0: all at once, from x itself
   int64_t count;
