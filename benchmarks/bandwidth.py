@@ -21,14 +21,21 @@ _ROWS_A_BAG = 64
 
 
 def measure(device: torch.device) -> dict[str, object]:
-    """`copy_gbs`, `gather_gbs` and how they were taken, for a result file's meta."""
+    """`copy_gbs`, `gather_gbs` and how they were taken, for a result file's meta.
+
+    On a CPU also `far_gather_gbs`, of rows that come from memory.
+    """
     on_cuda = device.type == "cuda"
     gather_gbs, method = _gather_gbs(device, on_cuda)
-    return {
+    speeds: dict[str, object] = {
         "copy_gbs": round(_copy_gbs(device, 1 << 30 if on_cuda else 1 << 28), 1),
         "gather_gbs": round(gather_gbs, 1),
         "gather_method": method,
     }
+    if not on_cuda:
+        far = _embedding_bag_gbs(device, num_rows=1 << 20, count=1 << 19)  # 512 MiB
+        speeds["far_gather_gbs"] = round(far, 1)
+    return speeds
 
 
 def _copy_gbs(device: torch.device, nbytes: int) -> float:
@@ -40,12 +47,10 @@ def _copy_gbs(device: torch.device, nbytes: int) -> float:
 def _gather_gbs(device: torch.device, on_cuda: bool) -> tuple[float, str]:
     num_rows = 1 << 15 if on_cuda else 1 << 8  # 16 MiB in a GPU's L2, 128 KiB in a core's
     count = 1 << 22 if on_cuda else 1 << 19
-    source = torch.randn(num_rows, _WIDTH, device=device)
-    index = torch.randint(num_rows, (count // _ROWS_A_BAG, _ROWS_A_BAG), device=device, dtype=torch.int32)
-    gathered = count * _WIDTH * 4
     method = f"embedding_bag, {num_rows} rows of 512 bytes, bags of {_ROWS_A_BAG}"
-    speed = gathered / _median_ms(lambda: _embedding_bag(index, source), device) / 1e6
+    speed = _embedding_bag_gbs(device, num_rows, count)
     if on_cuda:
+        source, index, gathered = _bags(device, num_rows, count)
         try:
             from benchmarks.gather_kernel import sum_rows
 
@@ -57,8 +62,16 @@ def _gather_gbs(device: torch.device, on_cuda: bool) -> tuple[float, str]:
     return speed, method
 
 
-def _embedding_bag(index: Tensor, source: Tensor) -> Tensor:
-    return torch.nn.functional.embedding_bag(index, source, mode="sum")
+def _embedding_bag_gbs(device: torch.device, num_rows: int, count: int) -> float:
+    source, index, gathered = _bags(device, num_rows, count)
+    return gathered / _median_ms(lambda: torch.nn.functional.embedding_bag(index, source, mode="sum"), device) / 1e6
+
+
+def _bags(device: torch.device, num_rows: int, count: int) -> tuple[Tensor, Tensor, int]:
+    """Rows, which of them each bag sums, and the bytes of `count` rows."""
+    source = torch.randn(num_rows, _WIDTH, device=device)
+    index = torch.randint(num_rows, (count // _ROWS_A_BAG, _ROWS_A_BAG), device=device, dtype=torch.int32)
+    return source, index, count * _WIDTH * 4
 
 
 def _median_ms(fn: Callable[[], Any], device: torch.device) -> float:

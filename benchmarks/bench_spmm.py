@@ -37,11 +37,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     rows: list[Row] = []
     for spec in arguments.graphs:
         graph = graphs.load(spec, arguments.scale, arguments.seed, device)
-        for dtype, direction, values in product(arguments.dtypes, arguments.directions, arguments.values):
+        variants = product(arguments.threads or [None], arguments.dtypes, arguments.directions, arguments.values)
+        for threads, dtype, direction, values in variants:
             first = len(rows)
+            if threads:
+                torch.set_num_threads(threads)
             for k in arguments.widths:
                 problem = spmm_problem.make(graph, direction, values, k, options.DTYPES[dtype], arguments.seed)
                 common = {"bench": "spmm", **spmm_problem.describe(problem, speeds)}
+                if threads:
+                    common["threads"] = threads
                 rows += measure.measure_all(entries, problem, check.reference(problem), timer, common)
                 journal.write(rows)
                 del problem
@@ -65,6 +70,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="default: torch cusparse on CUDA, torch scipy scatter on the CPU and, if installed, "
         + " ".join(cpu_peers.PEERS),
     )
+    add("--threads", nargs="+", type=int, help="of the CPU, one count after the other; default: torch's")
     add(
         "--external", type=Path, metavar="FOLDER", help="folder of rivals' shared libraries, see benchmarks/external.py"
     )

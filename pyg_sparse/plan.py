@@ -231,8 +231,8 @@ def plan(
         format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``.
         order: in which order rows are processed and stored; features and results stay in the caller's.
             ``"degree"``: descending; ``"given"``: by node id, and by degree among 4096 neighbours (256 on the CPU);
-            ``"community"``: by communities that label propagation finds; ``"auto"``: whichever is predicted to need least
-            traffic (:mod:`pyg_sparse.order`); on the CPU the given order unless communities gain much.
+            ``"community"``: by communities that label propagation finds; ``"auto"``: whichever is predicted to need
+            least traffic (:mod:`pyg_sparse.order`); on the CPU the given order unless communities gain much.
         edge_values: keep what explicit edge values and sddmm need: 4 bytes per edge and direction.
 
     Raises:

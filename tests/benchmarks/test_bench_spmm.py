@@ -87,6 +87,33 @@ def test_run_measures_everything_and_keeps_failures(graph_file, tmp_path, monkey
     assert "**small**, float16, bwd, explicit values" in capsys.readouterr().out
 
 
+def test_threads_are_measured_one_after_the_other(graph_file, tmp_path, monkeypatch):
+    monkeypatch.setattr(bandwidth, "measure", lambda device: SPEEDS)
+    before, used = torch.get_num_threads(), []
+    measured = measure.measure_all
+    monkeypatch.setattr(measure, "measure_all", lambda *args: used.append(torch.get_num_threads()) or measured(*args))
+    out = tmp_path / "spmm.json"
+    command = f"--graphs npz:{graph_file} --widths 4 --threads 2 1 --directions fwd --rivals --formats auto"
+    try:
+        bench_spmm.main([*command.split(), *f"--repeats 2 --device cpu --out {out}".split()])
+    finally:
+        torch.set_num_threads(before)
+    assert used == [2, 1]
+    assert [row["threads"] for row in results.read(out)[1]] == [2, 1]
+
+
+def test_the_cpus_speeds_are_near_and_far(monkeypatch):
+    asked = []
+    monkeypatch.setattr(bandwidth, "_copy_gbs", lambda device, nbytes: 1.0)
+    monkeypatch.setattr(
+        bandwidth, "_embedding_bag_gbs", lambda device, num_rows, count: asked.append(num_rows) or 2.0 / len(asked)
+    )
+    speeds = bandwidth.measure(torch.device("cpu"))
+    assert (speeds["gather_gbs"], speeds["far_gather_gbs"]) == (2.0, 1.0)
+    assert asked[0] * 512 <= 1 << 18
+    assert asked[1] * 512 >= 1 << 29
+
+
 def test_wrong_result_is_not_timed(graph, monkeypatch):
     timer = measure.Timer(torch.device("cpu"), 3, 1.0)
     problem = contenders.Problem(graph, "fwd", torch.randn(30, 4), None)

@@ -148,6 +148,43 @@ def test_variants_are_relative_to_the_plain_product():
     assert cells(variant_tables.directions(META, back), title, "bwd") == ["1.00 (0.50)", "1.00 (0.50)"]
 
 
+def test_threads_and_dtypes_say_how_many_times_faster():
+    title = "reddit-shaped (synthetic)"
+    rows = [spmm_row("pyg_sparse", "auto", 8, ms, threads=threads) for threads, ms in ((1, 4.0), (2, 2.5))]
+    assert cells(variant_tables.threads(META, rows), title, "1") == ["4.00"]
+    assert cells(variant_tables.threads(META, rows), title, "2") == ["2.50 (1.60)"]
+    rows = [spmm_row("pyg_sparse", "auto", 8, ms, dtype=dtype) for dtype, ms in (("float32", 3.0), ("bfloat16", 2.0))]
+    assert cells(variant_tables.precisions(META, rows), title, "bfloat16") == ["2.00 (1.50)"]
+
+
+def test_means_are_over_graphs_and_add_the_directions_up():
+    times = {  # rivals' and ours
+        ("a", 8, "fwd"): (8.0, 2.0),
+        ("a", 8, "bwd"): (4.0, 4.0),
+        ("b", 8, "fwd"): (3.0, 3.0),
+        ("b", 32, "fwd"): (9.0, 1.0),
+    }
+    rows = [
+        spmm_row(impl, "csr", k, ms, graph=graph, direction=direction)
+        for (graph, k, direction), pair in times.items()
+        for impl, ms in zip(("torch.sparse.mm", "pyg_sparse"), pair, strict=True)
+    ]
+    rows.append(spmm_row("scipy", "csr", 8, 99.0, graph="a"))  # not the fastest
+    table = variant_tables.means(META, rows)
+    assert cells(table, "forward") == ["2.00 (1.00)", "9.00 (9.00)", "3.30 (1.00)"]
+    assert cells(table, "backward") == ["1.00 (1.00)", "-", "1.00 (1.00)"]
+    assert cells(table, "forward + backward") == ["2.00 (2.00)", "-", "2.00 (2.00)"]
+
+
+def test_rates_are_shares_of_both_speeds():
+    meta = META | {"bandwidth": {"gather_gbs": 200.0, "far_gather_gbs": 20.0}}
+    rows = [spmm_row("pyg_sparse", "auto", 8, 2.0, gather_bytes=80_000_000), spmm_row("scipy", "csr", 8, 1.0)]
+    table, title = variant_tables.rates(meta, rows), "reddit-shaped (synthetic)"
+    assert cells(table, title, "GB/s") == ["40"]
+    assert cells(table, title, "of 200 GB/s, from a core's own cache") == ["0.20"]
+    assert cells(table, title, "of 20 GB/s, from memory") == ["2.00"]
+
+
 def test_widths_are_relative_to_the_nearest_power_of_two():
     rows = [spmm_row("pyg_sparse", "csr", k, ms) for k, ms in ((32, 1.0), (40, 1.5), (47, 2.0), (64, 2.0))]
     title = "reddit-shaped (synthetic)"
