@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent
 TORCH_TARGET = "-DTORCH_TARGET_VERSION=0x020b000000000000"  # 2.11, the oldest torch the binary runs on
 
 # PYG_SPARSE_SANITIZE=1: checks of memory accesses and undefined behaviour, for a process that has loaded libasan and
-# libubsan before (make sanitize). A clone of a function for each processor would not be checked.
+# libubsan before (make sanitize).
 SANITIZE = (
     ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
     if os.environ.get("PYG_SPARSE_SANITIZE") == "1"

@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             for k in arguments.widths:
                 problem = spmm_problem.make(graph, direction, values, k, options.DTYPES[dtype], arguments.seed)
                 common = {"bench": "spmm", **spmm_problem.describe(problem, speeds)}
-                if threads:
-                    common["threads"] = threads
+                if threads:  # the limit is that of torch's own number of threads
+                    common |= {"threads": threads, "limit_ms": None}
                 rows += measure.measure_all(entries, problem, check.reference(problem), timer, common)
                 journal.write(rows)
                 del problem

@@ -31,7 +31,7 @@ ROW_KEYS = ("bench", "graph", "source", "op", "k", "dtype", "direction", "impl",
 SOURCES = ("real", "exact", "twin", "shaped")
 DIRECTIONS = ("fwd", "bwd", "fwd+bwd", "epoch")
 _ENVIRONMENT = ("commit", "device", "driver", "torch", "pyg", "cuda", "python")
-_IDENTITY = (*ROW_KEYS[:-1], "values", "scale", "ordered")
+_IDENTITY = (*ROW_KEYS[:-1], "values", "scale", "ordered", "threads")
 
 
 def command(module: str, argv: Sequence[str]) -> str:

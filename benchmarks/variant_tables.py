@@ -62,17 +62,19 @@ def means(meta: Meta, rows: Sequence[Row]) -> str:
 
 def rates(meta: Meta, rows: Sequence[Row]) -> str:
     """The bytes of x that our forward products gather a second, and their shares of what `embedding_bag` reaches."""
-    near, far = (meta["bandwidth"][name] for name in ("gather_gbs", "far_gather_gbs"))
+    speeds = {"a core's own cache": "gather_gbs", "memory": "far_gather_gbs"}
+    limits = {where: meta["bandwidth"][name] for where, name in speeds.items() if name in meta["bandwidth"]}
     forward = plain(row for row in rows if row["impl"] == OURS)
     widths = _widths(forward)
     lines = [["graph", "gathered", *(f"K = {k}" for k in widths)]]
     for of_graph in grouped(forward, "graph", "scale"):
         best = _by_width(of_graph)
-        speed = {k: row["gather_bytes"] / ms(row) / 1e6 for k, row in best.items() if row}
+        gathered = [row["gather_bytes"] / ms(row) / 1e6 if (row := best.get(k)) else None for k in widths]
         title = graph_title(of_graph[0])
-        lines.append([title, "GB/s", *(f"{speed[k]:.0f}" for k in widths)])
-        for limit, where in ((near, "a core's own cache"), (far, "memory")):
-            lines.append([title, f"of {limit:.0f} GB/s, from {where}", *(f"{speed[k] / limit:.2f}" for k in widths)])
+        lines.append([title, "GB/s", *("-" if speed is None else f"{speed:.0f}" for speed in gathered)])
+        for where, limit in limits.items():
+            shares = ("-" if speed is None else f"{speed / limit:.2f}" for speed in gathered)
+            lines.append([title, f"of {limit:.0f} GB/s, from {where}", *shares])
     return f"{table(lines)}\n\n{provenance(meta)}"
 
 

@@ -35,7 +35,7 @@ _L2_SPEED, _DRAM_SPEED = 9.3, 4.1
 _WORTHWHILE, _CLEARLY_WORTHWHILE = 0.998, 0.97
 _ROWS_A_WARP, _LONG_ROW, _SHORT_ROW = 4, 128, 32  # as in csrc/cuda/launch.cuh and launch_short.cuh
 # On a CPU: x's bytes of an entry, how much longer they take from beyond a core's own cache, and what communities must
-# be predicted to take, relative to the given order, to be chosen: to find them takes as long as some hundred products.
+# be predicted to take, relative to the given order, to be chosen: to find them takes as long as tens of products.
 _CPU_ROW_BYTES, _BEYOND = 128, 3.0
 _CPU_WORTHWHILE = 0.85
 # Rows that keep their place among the others if the given order is kept.

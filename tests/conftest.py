@@ -20,6 +20,7 @@ DATA = Path(os.environ.get("PYG_SPARSE_DATA", Path(__file__).resolve().parents[2
 
 
 def pytest_configure() -> None:
+    os.environ["PYG_SPARSE_POISON"] = "1"  # large results on the CPU hold NaN before they are written
     if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
         torch.set_num_threads(1)
 
@@ -60,7 +61,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def poisoned() -> Iterator[None]:
-    """New memory holds NaN, so that an element that a kernel does not write shows."""
+    """New memory holds NaN, so that an element that a kernel does not write shows; large results do in every test."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = True

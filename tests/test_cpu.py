@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
+import json
 
 import pytest
 import torch
@@ -13,6 +12,11 @@ from benchmarks.check import relative_error
 from pyg_sparse.formats import FormatSpec
 from tests.order_graphs import uniform
 
+
+def shared_cache_bytes() -> int:
+    return int(json.loads(torch.ops.pyg_sparse.build_info())["l3_bytes"])
+
+
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -20,8 +24,7 @@ DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("often", [True, False], ids=["slices of x are copied", "rows of x are asked for early"])
 def test_features_larger_than_a_cache(often: bool, dtype: torch.dtype, format: str | FormatSpec) -> None:
-    found = subprocess.run(["getconf", "LEVEL2_CACHE_SIZE"], capture_output=True, text=True, check=False).stdout.strip()
-    cache = max(int(found or 0), 1 << 20)
+    cache = int(json.loads(torch.ops.pyg_sparse.build_info())["l2_bytes"])
     nodes, edges = (1200, 40_000) if often else (20_000, 40_000)
     width = max(int(1.3 * cache / (nodes * dtype.itemsize)), 128 // dtype.itemsize) | 1
     generator = torch.Generator().manual_seed(0)
@@ -67,8 +70,7 @@ def test_every_half_is_read_and_rounded_as_torch_does(width: int, dtype: torch.d
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("format", ["auto", pyg_sparse.Coo(), pyg_sparse.Hyb(2)], ids=str)
 def test_results_past_the_caches(dtype: torch.dtype, format: str | FormatSpec) -> None:
-    shared = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
-    size = int(shared.read_text().strip()[:-1]) << 10 if shared.exists() else 16 << 20
+    size = shared_cache_bytes()
     width = 96
     nodes = int(0.3 * size / (2 * width * dtype.itemsize))  # x and the result are more than a quarter of it
     if nodes > 1_000_000:
@@ -85,3 +87,29 @@ def test_results_past_the_caches(dtype: torch.dtype, format: str | FormatSpec) -
     everything = (scale[:, None] * plain + own[:, None] * x.float()).relu()
     result = pyg_sparse.spmm(plan, x, row_scale=scale, self_scale=own, relu=True)
     assert relative_error(result, everything) < 16 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize(("heads", "width"), [(2, 40), (4, 20), (8, 18), (4, 16), (2, 48)])
+def test_heads_past_the_caches(heads: int, width: int) -> None:
+    # Rows are whole lines of the cache in all of them, heads in the last two.
+    size = shared_cache_bytes()
+    nodes = int(0.3 * size / (2 * heads * width * 4))
+    if nodes > 1_000_000:
+        pytest.skip(f"the shared cache has {size >> 20} MB")
+    generator = torch.Generator().manual_seed(0)
+    src, dst = edge_index = torch.randint(nodes, (2, nodes), generator=generator)
+    x = torch.randn(nodes, heads, width, generator=generator)
+    weight = torch.rand(nodes, heads, generator=generator)
+    expected = torch.zeros_like(x).index_add(0, dst, x[src] * weight[..., None])
+    result = pyg_sparse.spmm(pyg_sparse.plan(edge_index, nodes), x, weight)
+    torch.testing.assert_close(result, expected)
+
+
+@pytest.mark.parametrize("width", range(1, 70))
+def test_every_narrow_width(width: int) -> None:
+    src, dst = edge_index = torch.randint(60, (2, 400))
+    plan, x = pyg_sparse.plan(edge_index, 60), torch.randn(60, width + 2)[:, 1:-1]
+    torch.testing.assert_close(pyg_sparse.spmm(plan, x), torch.zeros(60, width).index_add(0, dst, x[src]))
+    half = x.bfloat16()
+    expected = torch.zeros(60, width).index_add(0, dst, half[src].float())
+    torch.testing.assert_close(pyg_sparse.spmm(plan, half).float(), expected, rtol=2**-7, atol=2**-7)

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build/objects/csrc/cpu/isa"
@@ -24,7 +23,9 @@ def names(wanted: str) -> str:
     return result.stdout if result.returncode == 0 else result.stderr.strip().splitlines()[-1]
 
 
-ALLOWED = names("none").partition("allow ")[2].split(", ")
+@pytest.fixture(scope="module")
+def allowed() -> list[str]:
+    return names("none").partition("allow ")[2].split(", ")
 
 
 def test_an_unknown_set_is_an_error_that_names_the_known() -> None:
@@ -33,16 +34,18 @@ def test_an_unknown_set_is_an_error_that_names_the_known() -> None:
     assert message.endswith("baseline")
 
 
-def test_the_best_is_the_default() -> None:
-    assert json.loads(names(""))["cpu"] == ALLOWED[0]
+def test_the_best_is_the_default(allowed: list[str]) -> None:
+    assert json.loads(names(""))["cpu"] == allowed[0]
     features = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     sanitized = "libasan" in os.environ.get("LD_PRELOAD", "")
     if "avx512vl" in features and "avx512bw" in features and not sanitized:
-        assert ALLOWED[0] == "x86-64-v4"
+        assert allowed[0] == "x86-64-v4"
 
 
-@pytest.mark.parametrize("name", ALLOWED[1:])
-def test_every_set_is_right(name: str) -> None:
+@pytest.mark.parametrize("name", ["x86-64-v3", "baseline"])
+def test_every_set_is_right(name: str, allowed: list[str]) -> None:
+    if name not in allowed[1:]:
+        pytest.skip("the default" if name in allowed else "not of this processor and build")
     assert json.loads(names(name))["cpu"] == name
     files = ["tests/test_cpu.py", "tests/test_scipy.py", "tests/test_extremum.py::test_extremum"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]
@@ -62,5 +65,7 @@ def test_no_function_is_shared_between_sets(name: str) -> None:
     symbols = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     functions = [line.split(maxsplit=2)[2] for line in symbols if line.split(maxsplit=2)[1] in "TtWwVvu"]
     kernels = [function for function in functions if f"pyg_sparse::cpu::{name}::" in function]
+    if not symbols:
+        pytest.skip(f"{built} is empty: not for this compiler")
     assert [function for function in functions if function not in kernels] == []
-    assert len(kernels) > 100 or not torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    assert len(kernels) > 100

@@ -1,10 +1,10 @@
 // Runs one kernel of the CPU on a small fixed matrix, some number of times: count_instructions.py counts.
 //
 //   count_instructions OPERATOR FORMAT DTYPE WIDTH REPEATS
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -101,10 +101,17 @@ void run(const Format& a, const std::string& operation, DType dtype, int64_t k, 
 
 int main(int argc, char** argv) {
   if (argc != 6) return std::fprintf(stderr, "usage: %s OPERATOR FORMAT DTYPE WIDTH REPEATS\n", argv[0]), 2;
-  const std::string format = argv[2], name = argv[3];
+  const std::string operation = argv[1], format = argv[2], name = argv[3];
+  const auto one_of = [](const std::string& word, std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!one_of(operation, {"sum", "weighted", "max", "sddmm"}) || !one_of(format, {"csr", "coo", "hyb"}) ||
+      !one_of(name, {"float32", "bfloat16", "float16"})) {
+    return std::fprintf(stderr, "unknown case: %s %s %s\n", argv[1], argv[2], argv[3]), 2;
+  }
   const DType dtype = name == "float32" ? DType::kFloat32 : name == "bfloat16" ? DType::kBFloat16 : DType::kFloat16;
   const Matrix matrix;
-  const auto call = [&](const auto& a) { run(a, argv[1], dtype, std::atoll(argv[4]), std::atoi(argv[5])); };
+  const auto call = [&](const auto& a) { run(a, operation, dtype, std::atoll(argv[4]), std::atoi(argv[5])); };
   format == "csr" ? call(matrix.csr()) : format == "coo" ? call(matrix.coo()) : call(matrix.hyb());
   return 0;
 }

@@ -10,6 +10,7 @@ The objects are those of the last build. valgrind has no AVX-512: the kernels fo
 
 import argparse
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -62,8 +63,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the figures found to instruction_budget.json")
     write = parser.parse_args().write
-    if shutil.which("valgrind") is None:
-        print("count_instructions: skipped, no valgrind on PATH")
+    if shutil.which("valgrind") is None or platform.machine() != "x86_64":
+        print("count_instructions: skipped, needs valgrind on PATH and x86-64")
         return 0
     compiler = "g++ " + execute("g++", "-dumpversion").strip()
     objects = [OBJECTS / "dispatch.o", *sorted((OBJECTS / "isa").glob("*.o"))]

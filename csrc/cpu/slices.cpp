@@ -47,9 +47,9 @@ bool worth_prefetching(int64_t rows, int64_t row_bytes) {
 
 bool worth_streaming(const SpmmArgs& args, int64_t rows) {
   constexpr int64_t kLine = 64;
-  const int64_t row_bytes = args.k * size_of(args.dtype);
-  const bool lines = row_bytes % kLine == 0 && reinterpret_cast<uintptr_t>(args.out) % kLine == 0;
-  return lines && (args.num_cols + rows) * row_bytes > caches().shared / 4;
+  const int64_t head_bytes = args.k / args.heads * size_of(args.dtype);  // blocks of features begin where heads do
+  const bool lines = head_bytes % kLine == 0 && reinterpret_cast<uintptr_t>(args.out) % kLine == 0;
+  return lines && (args.num_cols + rows) * args.heads * head_bytes > caches().shared / 4;
 }
 
 void copy_slices(const SpmmArgs& args, const Slices& slices, void* to, int64_t first, int64_t last) {

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <vector>
 
-#if defined(__linux__)
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)  // which watches the heap only
+#define PYG_SPARSE_POOL
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +24,7 @@ using torch::stable::Tensor;
 
 namespace {
 
-#if defined(__linux__)
+#ifdef PYG_SPARSE_POOL
 
 constexpr size_t kLeast = size_t{256} << 10;  // less is the heap's, whose pages stay
 constexpr size_t kLargePage = size_t{2} << 20;
@@ -53,8 +56,8 @@ void* map(size_t bytes) {
   return reinterpret_cast<void*>(data);
 }
 
-// The blocks of results that are gone, the latest last. All but the latest are marked as free: Linux takes their pages
-// when it needs them, and until then they stay. To mark one takes about 0.1 ms.
+// The blocks of results that are gone, the latest last. All but the latest kUnmarked bytes are marked as free: Linux
+// takes their pages when it needs them, and until then they stay. To mark a block takes about 0.1 ms.
 class Pool {
  public:
   // Never destroyed: results may outlive everything else.
@@ -81,7 +84,11 @@ class Pool {
         return data;
       }
     }
-    void* const data = map(bytes);
+    void* data = map(bytes);
+    if (data == MAP_FAILED) {
+      clear();
+      data = map(bytes);
+    }
     return data == MAP_FAILED ? nullptr : data;
   }
 
@@ -102,6 +109,12 @@ class Pool {
   }
 
  private:
+  void clear() {
+    const std::lock_guard guard(mutex_);
+    for (const Block& block : kept_) munmap(block.data, block.bytes);
+    kept_.clear();
+  }
+
   std::mutex mutex_;
   std::deque<Block> kept_;
 };
@@ -110,11 +123,13 @@ std::optional<Tensor> pooled(const Tensor& like, std::initializer_list<int64_t> 
   size_t bytes = aoti_torch_dtype_element_size(torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype)));
   for (const int64_t size : sizes) bytes *= static_cast<size_t>(size);
   if (bytes < kLeast) return std::nullopt;
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t i = sizes.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * sizes.begin()[i];
   const size_t taken = size_class(bytes);
   void* const data = Pool::instance().take(taken);
   if (data == nullptr) return std::nullopt;
-  std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t i = sizes.size() - 1; i > 0; --i) strides[i - 1] = strides[i] * sizes.begin()[i];
+  static const bool poison = std::getenv("PYG_SPARSE_POISON") != nullptr;  // NaN, so that what is not written shows
+  if (poison) std::memset(data, 0xff, bytes);
   return torch::stable::from_blob(data, sizes, strides, like.device(), dtype,
                                   [taken](void* unused) { Pool::instance().give_back({unused, taken}); });
 }
@@ -125,7 +140,7 @@ std::optional<Tensor> pooled(const Tensor& like, std::initializer_list<int64_t> 
 
 Tensor new_result(const Tensor& like, std::initializer_list<int64_t> sizes, std::optional<ScalarType> dtype) {
   const ScalarType type = dtype.value_or(like.scalar_type());
-#if defined(__linux__)
+#ifdef PYG_SPARSE_POOL
   // Without memory torch says how much was asked for.
   if (!like.is_cuda()) {
     if (std::optional<Tensor> result = pooled(like, sizes, type)) return *std::move(result);

@@ -179,10 +179,13 @@ def test_means_are_over_graphs_and_add_the_directions_up():
 def test_rates_are_shares_of_both_speeds():
     meta = META | {"bandwidth": {"gather_gbs": 200.0, "far_gather_gbs": 20.0}}
     rows = [spmm_row("pyg_sparse", "auto", 8, 2.0, gather_bytes=80_000_000), spmm_row("scipy", "csr", 8, 1.0)]
+    rows.append(spmm_row("pyg_sparse", "auto", 32, None))
     table, title = variant_tables.rates(meta, rows), "reddit-shaped (synthetic)"
-    assert cells(table, title, "GB/s") == ["40"]
-    assert cells(table, title, "of 200 GB/s, from a core's own cache") == ["0.20"]
-    assert cells(table, title, "of 20 GB/s, from memory") == ["2.00"]
+    assert cells(table, title, "GB/s") == ["40", "-"]
+    assert cells(table, title, "of 200 GB/s, from a core's own cache") == ["0.20", "-"]
+    assert cells(table, title, "of 20 GB/s, from memory") == ["2.00", "-"]
+    near = META | {"bandwidth": {"gather_gbs": 200.0}}  # as on a GPU
+    assert "memory" not in variant_tables.rates(near, rows)
 
 
 def test_widths_are_relative_to_the_nearest_power_of_two():

@@ -78,12 +78,13 @@ PYG_SPARSE_INLINE Split<kCount> load_split(const BFloat16* from) {
 // Side by side again: the first half of them in even, the second in odd.
 template <int kCount, typename Vector>
 PYG_SPARSE_INLINE void join(Vector& even, Vector& odd) {
-  const auto half = [&]<int... kIndex>(int from, std::integer_sequence<int, kIndex...>) PYG_SPARSE_LAMBDA_INLINE {
-    const Lanes<int32_t, kCount> places{(kIndex % 2 * kCount + kIndex / 2)...};
-    return __builtin_shuffle(even, odd, places + from);
+  const auto from = [&]<int kFirst, int... kIndex>(std::integral_constant<int, kFirst>,
+                                                   std::integer_sequence<int, kIndex...>) PYG_SPARSE_LAMBDA_INLINE {
+    return __builtin_shufflevector(even, odd, (kFirst + kIndex % 2 * kCount + kIndex / 2)...);
   };
-  const auto first = half(0, std::make_integer_sequence<int, kCount>());
-  odd = half(kCount / 2, std::make_integer_sequence<int, kCount>());
+  constexpr auto kAll = std::make_integer_sequence<int, kCount>();
+  const Vector first = from(std::integral_constant<int, 0>(), kAll);
+  odd = from(std::integral_constant<int, kCount / 2>(), kAll);
   even = first;
 }
 

@@ -71,9 +71,10 @@ template <int kMost>
 PYG_SPARSE_INLINE int64_t block_width(int64_t first, int64_t k, int64_t last) {
   const auto left = static_cast<uint64_t>(last - k);
   if (left >= kMost) return kMost;
-  const auto wider = static_cast<int64_t>(std::bit_ceil(left));
+  const int64_t wider = left == 2 ? 4 : static_cast<int64_t>(std::bit_ceil(left));  // there is no block of 2
   const bool repeat = left <= 16 || static_cast<int64_t>(left) * 4 >= wider * 3;
-  return repeat && wider <= last - first ? wider : static_cast<int64_t>(std::bit_floor(left));
+  if (repeat && wider <= last - first) return wider;
+  return left < 4 ? 1 : static_cast<int64_t>(std::bit_floor(left));
 }
 
 // Calls call(Shape, Block) for all features of some items at a time, so that columns and rows of x are still at hand.
@@ -102,7 +103,7 @@ void for_blocks_of(int64_t width, int64_t heads, int64_t begin, int64_t end, int
         if (next == 16) take(std::integral_constant<int, 16>{});
         if (next == 8) take(std::integral_constant<int, 8>{});
         if (next == 4) take(std::integral_constant<int, 4>{});
-        if (next < 4) take(std::integral_constant<int, 1>{});
+        if (next == 1) take(std::integral_constant<int, 1>{});
       }
     }
   }

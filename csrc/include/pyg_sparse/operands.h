@@ -57,7 +57,7 @@ struct SpmmArgs {
   int64_t first = 0;
   int64_t last = 0;  // 0: all features
   bool prefetch = false;
-  bool stream = false;  // results past the caches: whole lines of aligned rows
+  bool stream = false;  // results past the caches: each head of a row is whole lines
 };
 
 // out[slot[p], h] = row_scale[row] * col_scale[col] * <q[row, h], key[col, h]> for each stored position p and head h,

@@ -25,7 +25,7 @@ Slices slices_of(const SpmmArgs& args, int64_t entries);
 bool worth_prefetching(int64_t rows, int64_t row_bytes);
 
 // Whether x and the results are more than stays in the shared cache, so that results had better not be read into it
-// before they are written; and whether they lie in whole lines.
+// before they are written; and whether each head of a row lies in whole lines.
 bool worth_streaming(const SpmmArgs& args, int64_t rows);
 
 // Copies rows first .. last of every slice of x to [slices, rows, width].
