@@ -15,7 +15,8 @@ PYG_SPARSE_INLINE void for_each_run(const Coo& a, int64_t first, int64_t last, i
     for (int64_t begin = from, end; begin < to; begin = end) {
       const int32_t row = a.row[begin];
       for (end = begin + 1; end < to && a.row[end] == row;) ++end;
-      visit(Run{begin, end, stop, row, begin == from ? a.head[chunk] : end == to ? a.tail[chunk] : -1});
+      const int64_t partial = begin == from ? a.head[chunk] : end == to ? a.tail[chunk] : -1;
+      visit(Run{begin, end, stop, row, partial, std::min(end + kRowsAhead * (end - begin), stop - 1)});
     }
   }
 }

@@ -23,11 +23,11 @@ PYG_SPARSE_INLINE void for_each_run(const Csr& a, int64_t first, int64_t last, i
   int64_t item = first, r = first < a.parts ? row_of_part(a, first) : 0;
   for (; item < std::min(last, a.parts); ++item) {
     while (a.shared_ptr[r + 1] <= item) ++r;
-    visit(Run{a.part_ptr[item], a.part_ptr[item + 1], end, a.row[r], item});
+    visit(Run{a.part_ptr[item], a.part_ptr[item + 1], end, a.row[r], item, r});
   }
   for (; item < last; ++item) {
     r = a.long_rows + item - a.parts;
-    visit(Run{a.rowptr[r], a.rowptr[r + 1], end, a.row[r], -1});
+    visit(Run{a.rowptr[r], a.rowptr[r + 1], end, a.row[r], -1, std::min(r + kRowsAhead, a.rows - 1)});
   }
 }
 

@@ -18,7 +18,7 @@ PYG_SPARSE_INLINE void for_each_run(const Hyb& a, int64_t first, int64_t last, i
       const int64_t begin = bucket.first_entry + (e - bucket.first_row) * bucket.width;
       int64_t end = begin + bucket.width;
       while (end > begin && a.col[end - 1] < 0) --end;
-      visit(Run{begin, end, bucket_end, a.row[e], a.partial[e]});
+      visit(Run{begin, end, bucket_end, a.row[e], a.partial[e], std::min(e + kRowsAhead, a.ell_rows - 1)});
     }
   }
 }

@@ -11,6 +11,7 @@
 namespace pyg_sparse::cpu::PYG_SPARSE_ISA {
 
 constexpr int64_t kPrefetchDistance = 8;  // entries
+constexpr int64_t kRowsAhead = 4;
 
 PYG_SPARSE_INLINE int64_t edge_of(const SlotMap& slot, int64_t position) {
   return slot.wide ? static_cast<const int64_t*>(slot.edge)[position]
@@ -22,7 +23,16 @@ struct Run {
   int64_t begin, end, last;
   int64_t row;      // of the matrix
   int64_t partial;  // where the result of a part of a row goes; -1: the run is the whole row
+  int64_t ahead;    // where the format's row has one that comes soon
 };
+
+// Asks for the first bytes of a row of features, up to eight lines, early.
+template <typename T>
+PYG_SPARSE_INLINE void prefetch_row(const T* row, int64_t k) {
+  const char* from = reinterpret_cast<const char*>(row);
+  const int64_t bytes = std::min<int64_t>(k * sizeof(T), 512);
+  for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(from + b);
+}
 
 // What a loop over rows is compiled for: that many features at a time.
 template <bool kWeighted_, bool kPrefetch_, int kWidth_>

@@ -162,7 +162,7 @@ void combine_extremum_range(const SharedRows& shared, const ExtremumArgs& args, 
           at[j] = position[j];
         }
       }
-      write_best<T>(args, Run{0, 0, 0, shared.row[i], -1}, k, width, best, at);
+      write_best<T>(args, Run{0, 0, 0, shared.row[i], -1, 0}, k, width, best, at);
     }
   }
 }

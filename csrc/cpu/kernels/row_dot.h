@@ -32,21 +32,31 @@ PYG_SPARSE_INLINE Quad<A> add_pairs(Quad<A> a, Quad<A> b) {
   }
 }
 
-// The sums of the elements of v[at], v[at + 1] ..., as many as a Quad has elements.
+// The sums of the elements of each v, side by side: in memory, parts of a vector would have to be there before it is
+// read.
 template <typename A, int kLanes, int kCount>
-PYG_SPARSE_INLINE Quad<A> sum_each(const Lanes<A, kLanes> (&v)[kCount], int at) {
-  const auto pairs = [&](int i) PYG_SPARSE_LAMBDA_INLINE {
-    return add_pairs<A>(add_halves<A, kLanes>(v[i]), add_halves<A, kLanes>(v[i + 1]));
-  };
-  if constexpr (sizeof(A) == 4) {
-    return add_pairs<A>(pairs(at), pairs(at + 2));
+PYG_SPARSE_INLINE Lanes<A, kCount> sum_each(const Lanes<A, kLanes>* v) {
+  constexpr int kQuad = 16 / sizeof(A);
+  if constexpr (kCount == 2 * kQuad) {
+    const auto join = [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) PYG_SPARSE_LAMBDA_INLINE {
+      return __builtin_shufflevector(sum_each<A, kLanes, kQuad>(v), sum_each<A, kLanes, kQuad>(v + kQuad), kIndex...);
+    };
+    return join(std::make_integer_sequence<int, kCount>());
   } else {
-    return pairs(at);
+    const auto pairs = [&](int i) PYG_SPARSE_LAMBDA_INLINE {
+      return add_pairs<A>(add_halves<A, kLanes>(v[i]), add_halves<A, kLanes>(v[i + 1]));
+    };
+    if constexpr (sizeof(A) == 4) {
+      return add_pairs<A>(pairs(0), pairs(2));
+    } else {
+      return pairs(0);
+    }
   }
 }
 
 template <typename T, int kLanes>
-PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, const SlotMap& slot, const Run& run) {
+PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* rows, const int32_t* col, const SlotMap& slot,
+                                   const Run& run) {
   using A = Accumulate<T>;
   constexpr int kGroup = 32 / sizeof(A);  // entries
   const int64_t row = run.row, width = args.k / args.heads;
@@ -57,10 +67,9 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
     static_cast<T*>(args.out)[edge_of(slot, p) * args.heads + head] = narrow<T>(scale * dot);
   };
   const auto prefetch = [&](int64_t p) PYG_SPARSE_LAMBDA_INLINE {
-    constexpr int64_t kMost = 512;  // bytes
-    const char* ahead = reinterpret_cast<const char*>(key + std::max(col[std::min(p, run.last - 1)], 0) * args.ldk);
-    const int64_t bytes = std::min<int64_t>(args.k * sizeof(T), kMost);
-    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(ahead + b);
+    p = std::min(p, run.last - 1);
+    __builtin_prefetch(static_cast<T*>(args.out) + edge_of(slot, p) * args.heads, 1);  // results lie anywhere
+    prefetch_row(key + std::max(col[p], 0) * args.ldk, args.k);
   };
   // The entries p .. p + kCount, or fewer at the end of the run, where the last one fills up.
   const auto dots = [&]<int kCount>(int64_t p, std::integral_constant<int, kCount>) PYG_SPARSE_LAMBDA_INLINE {
@@ -93,15 +102,13 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
       for (; k < width; ++k) {
         for (int e = 0; e < kCount; ++e) rest[e] += widen(q[k]) * widen(other[e][h * width + k]);
       }
-      constexpr int kQuad = 16 / sizeof(A);
-      A total[kCount];
-      for (int e = 0; e < kCount; e += kQuad) {
-        const Quad<A> dots = sum_each<A, kLanes>(sum, e);
-        std::memcpy(total + e, &dots, sizeof dots);
-      }
-      for (int e = 0; e < count; ++e) write(p + e, h, rest[e] + total[e]);
+      const auto total = sum_each<A, kLanes, kCount>(sum);
+      A dots[kCount];
+      std::memcpy(dots, &total, sizeof total);
+      for (int e = 0; e < count; ++e) write(p + e, h, rest[e] + dots[e]);
     }
   };
+  prefetch_row(static_cast<const T*>(args.q) + rows[run.ahead] * args.ldq, args.k);
   int64_t p = run.begin;
   for (; p + kGroup / 2 < run.end; p += kGroup) dots(p, std::integral_constant<int, kGroup>{});
   for (; p < run.end; p += kGroup / 2) dots(p, std::integral_constant<int, kGroup / 2>{});
@@ -110,8 +117,9 @@ PYG_SPARSE_INLINE void dot_entries(const SddmmArgs& args, const int32_t* col, co
 template <typename T, int kLanes, typename Format>
 void sddmm_range(const Format& a, const SddmmArgs& given, int64_t first, int64_t last) {
   const SddmmArgs args = given;  // nothing that is written can be part of this copy
-  for_each_run(a, first, last, last,
-               [&](const Run& run) PYG_SPARSE_LAMBDA_INLINE { dot_entries<T, kLanes>(args, a.col, a.slot, run); });
+  for_each_run(a, first, last, last, [&](const Run& run) PYG_SPARSE_LAMBDA_INLINE {
+    dot_entries<T, kLanes>(args, a.row, a.col, a.slot, run);
+  });
 }
 
 template <typename Format>

@@ -62,8 +62,8 @@ PYG_SPARSE_INLINE bool is_plain(const SpmmArgs& args) {
 }
 
 template <typename T, typename S>
-PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, const int32_t* col, const SlotMap& slot,
-                                   const Run& run, bool plain) {
+PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, const int32_t* rows, const int32_t* col,
+                                   const SlotMap& slot, const Run& run, bool plain) {
   using A = Accumulate<T>;
   constexpr int kLanes = kLanesIn<A, S::kWidth>, kParts = S::kWidth / kLanes;
   constexpr bool kPairs = kParts <= 4;  // an addition waits for the one before
@@ -75,6 +75,9 @@ PYG_SPARSE_INLINE void sum_entries(const SpmmArgs& args, const Block& block, con
     messages<T, S>(x, args.ldx, col, p, run.last, weight,
                    [&](int j, Lanes<A, kLanes> message) PYG_SPARSE_LAMBDA_INLINE { to[j] += message; });
   };
+  if (!plain && args.self_scale) {
+    prefetch_row(static_cast<const T*>(args.self) + rows[run.ahead] * args.ldself + block.k, S::kWidth);
+  }
   int64_t p = run.begin;
   if constexpr (kPairs) {
     Sums other = {};
@@ -93,7 +96,7 @@ void spmm_range(const Format& a, const SpmmArgs& given, Block block) {
   const SpmmArgs args = given;  // nothing that is written can be part of this copy
   const bool plain = is_plain(args);
   for_each_run(a, block.first, block.last, block.until, [&](const Run& run) PYG_SPARSE_LAMBDA_INLINE {
-    sum_entries<T, S>(args, block, a.col, a.slot, run, plain);
+    sum_entries<T, S>(args, block, a.row, a.col, a.slot, run, plain);
   });
 }
 
