@@ -1,6 +1,8 @@
 """Loads the native library, which registers the torch operators."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -9,6 +11,12 @@ BUILD = "pip install --no-build-isolation -e ."
 
 def library_path() -> Path:
     return Path(__file__).with_name("_C.so")
+
+
+def build_info() -> dict[str, Any]:
+    """What the library was compiled with, and what it found of the processor."""
+    info: dict[str, Any] = json.loads(torch.ops.pyg_sparse.build_info())
+    return info
 
 
 def load() -> None:

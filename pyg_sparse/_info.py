@@ -1,6 +1,5 @@
 """What is installed, compiled and present: the facts that a bug report needs."""
 
-import json
 import os
 import platform
 from importlib.metadata import version
@@ -10,7 +9,7 @@ import torch
 
 import pyg_sparse
 from pyg_sparse import formats
-from pyg_sparse._extension import library_path
+from pyg_sparse._extension import build_info, library_path
 
 
 def collect() -> dict[str, Any]:
@@ -21,7 +20,7 @@ def collect() -> dict[str, Any]:
         "torch_cuda": torch.version.cuda,
         "torch_geometric": version("torch_geometric"),
         "library": str(library_path()),
-        "build": json.loads(torch.ops.pyg_sparse.build_info()),
+        "build": build_info(),
         "formats": sorted(formats.FORMATS),
         "dtypes": ["float64", "float32", "bfloat16", "float16"],
         "cpu": {

@@ -6,14 +6,13 @@ label propagation, gather the same features, which are then still in a cache clo
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from functools import cache
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pyg_sparse._extension import build_info
 from pyg_sparse.formats.rows import Rows, permute, rank, sort_by_key
 
 ORDERS = ("auto", "degree", "given", "community")
@@ -189,10 +188,9 @@ def _worth_trying(rows: Rows) -> bool:
     return _on_cuda(rows) or (square and rows.num_cols * _CPU_ROW_BYTES > _own_cache_bytes())
 
 
-@cache
 def _own_cache_bytes() -> int:
     """Of a CPU's core."""
-    return int(json.loads(torch.ops.pyg_sparse.build_info())["l2_bytes"])
+    return int(build_info()["l2_bytes"])
 
 
 def predicted_cost(rows: Rows, order: Tensor) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import torch
 from torch import Tensor
 
+from pyg_sparse._extension import build_info
 from pyg_sparse.formats.rows import INT32_MAX
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -17,7 +16,7 @@ def check_device(device: torch.device) -> torch.device:
         return device
     if device.type != "cuda":
         raise ValueError(f"device {device} is not supported: the kernels run on cpu and cuda")
-    if not json.loads(torch.ops.pyg_sparse.build_info())["cuda"]:
+    if not build_info()["cuda"]:
         raise RuntimeError(
             f"device {device}: pyg_sparse was built for the CPU only; rebuild it with "
             "PYG_SPARSE_CUDA=1 pip install --no-build-isolation -e ."

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
 
 import pyg_sparse
 from benchmarks.check import relative_error
+from pyg_sparse._extension import build_info
 from pyg_sparse.formats import FormatSpec
 from tests.order_graphs import uniform
 
 
 def shared_cache_bytes() -> int:
-    return int(json.loads(torch.ops.pyg_sparse.build_info())["l3_bytes"])
+    return int(build_info()["l3_bytes"])
 
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -24,7 +23,7 @@ DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("often", [True, False], ids=["slices of x are copied", "rows of x are asked for early"])
 def test_features_larger_than_a_cache(often: bool, dtype: torch.dtype, format: str | FormatSpec) -> None:
-    cache = int(json.loads(torch.ops.pyg_sparse.build_info())["l2_bytes"])
+    cache = int(build_info()["l2_bytes"])
     nodes, edges = (1200, 40_000) if often else (20_000, 40_000)
     width = max(int(1.3 * cache / (nodes * dtype.itemsize)), 128 // dtype.itemsize) | 1
     generator = torch.Generator().manual_seed(0)

@@ -88,10 +88,10 @@ PYG_SPARSE_INLINE void join(Vector& even, Vector& odd) {
   even = first;
 }
 
-// As narrow, to the bits of the elements.
+// As narrow, to the bits of 16-bit elements.
 template <typename T, int kCount>
 PYG_SPARSE_INLINE auto narrowed(Lanes<Accumulate<T>, kCount> lanes) {
-  if constexpr (std::is_same_v<T, Accumulate<T>> || kCount == 1) {
+  if constexpr (kCount == 1) {
     return narrow<T>(lanes);
   } else {
     using Bits = Lanes<uint32_t, kCount>;

@@ -20,7 +20,7 @@ struct Kernels : FormatKernels<Csr>, FormatKernels<Coo>, FormatKernels<Hyb> {
   void (*scale_rows)(const ScaleArgs& args, int64_t first, int64_t last);
 };
 
-// The names of what this build has and the processor can run, best first, as PYG_SPARSE_CPU takes them.
+// A name as PYG_SPARSE_CPU takes it, and what was compiled for it.
 struct InstructionSet {
   const char* name;
   const Kernels* kernels;
