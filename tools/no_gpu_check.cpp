@@ -9,6 +9,7 @@
 #include "pyg_sparse/extremum.h"
 #include "pyg_sparse/hyb.h"
 #include "pyg_sparse/order.h"
+#include "pyg_sparse/row_features.h"
 #include "pyg_sparse/scale.h"
 #include "pyg_sparse/vote.h"
 
@@ -118,5 +119,6 @@ int main() {
   }
   int32_t label[1] = {};
   expect_error("vote", cuda::vote({1, kBounds, kZero, kZero, kZero, label, 0}, nullptr));
+  expect_error("row_features", cuda::row_features({1, kBounds, kZero, kZero, kBounds, arg, arg, arg, arg}, nullptr));
   return failures == 0 ? 0 : 1;
 }

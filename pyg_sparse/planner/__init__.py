@@ -1,0 +1,1 @@
+"""What a graph looks like, in numbers, to choose formats by."""
