@@ -1,0 +1,1 @@
+"""Chooses formats and orders, and remembers the choice."""
