@@ -82,7 +82,7 @@ $(STAMPS)/built: setup.py pyproject.toml $(SOURCES) $(FOLDERS) $(STAMPS)/ready $
 
 ifeq ($(VENV),)
 $(STAMPS)/ready: FORCE $(STAMPS)/settings
-	@$(call require,torch torch_geometric numpy safetensors setuptools wheel ninja)
+	@$(call require,torch torch_geometric numpy platformdirs safetensors setuptools wheel ninja)
 	@test -e $@ -a ! $(STAMPS)/settings -nt $@ || touch $@
 else
 KEEP_TORCH := $(and $(filter file,$(origin TORCH)),$(filter $(VENV),$(VIRTUAL_ENV)))

@@ -1,25 +1,17 @@
-"""Command line: python -m pyg_sparse info"""
+"""The command line: python -m pyg_sparse COMMAND. Each command is a module of pyg_sparse/cli/."""
 
 import argparse
-import json
 import sys
 
-from pyg_sparse import _info
-
-
-def _run_info(args: argparse.Namespace) -> int:
-    info = _info.collect()
-    print(json.dumps(info, indent=2) if args.json else _info.render(info))
-    return 0
+from pyg_sparse.cli import cache, info
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Returns 0, 1 if what was asked for failed or found a problem, or 2 for wrong arguments."""
     parser = argparse.ArgumentParser(prog="python -m pyg_sparse")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-
-    info = commands.add_parser("info", help="versions, compiled kernels, devices")
-    info.add_argument("--json", action="store_true", help="print JSON")
-    info.set_defaults(run=_run_info)
+    info.add(commands)
+    cache.add(commands)
 
     args = parser.parse_args(argv)
     if "run" not in args:

@@ -7,6 +7,7 @@
 #include "pyg_sparse/coo.h"
 #include "pyg_sparse/csr.h"
 #include "pyg_sparse/extremum.h"
+#include "pyg_sparse/fingerprint.h"
 #include "pyg_sparse/hyb.h"
 #include "pyg_sparse/order.h"
 #include "pyg_sparse/row_features.h"
@@ -120,5 +121,7 @@ int main() {
   int32_t label[1] = {};
   expect_error("vote", cuda::vote({1, kBounds, kZero, kZero, kZero, label, 0}, nullptr));
   expect_error("row_features", cuda::row_features({1, kBounds, kZero, kZero, kBounds, arg, arg, arg, arg}, nullptr));
+  uint64_t sums[2] = {};
+  expect_error("fingerprint", cuda::fingerprint({1, kBounds, kBounds, 1, true}, sums, nullptr));
   return failures == 0 ? 0 : 1;
 }

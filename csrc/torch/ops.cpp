@@ -150,6 +150,7 @@ STABLE_TORCH_LIBRARY(pyg_sparse, m) {
   m.def("sort_by_key(Tensor key, int num_keys) -> (Tensor ptr, Tensor order)");
   m.def("vote(Tensor rowptr, Tensor row, Tensor col, Tensor label, int seed) -> Tensor");
   m.def("row_features(Tensor rowptr, Tensor row, Tensor col, Tensor weight) -> Tensor");
+  m.def("fingerprint(Tensor pairs) -> Tensor");
   m.def("build_info() -> str");
 }
 

@@ -1,1 +1,1 @@
-"""What a graph looks like, in numbers, to choose formats by."""
+"""Chooses formats and orders, and remembers the choice."""

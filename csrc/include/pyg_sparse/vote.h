@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "pyg_sparse/both.h"
+
 namespace pyg_sparse {
 
 // new_label[row[r]] = the most frequent label among its own and those of up to kSamples sampled columns of stored row
@@ -20,12 +22,6 @@ struct VoteArgs {
 };
 
 constexpr int kSamples = 31;
-
-#ifdef __CUDACC__
-#define PYG_SPARSE_BOTH __host__ __device__
-#else
-#define PYG_SPARSE_BOTH
-#endif
 
 // The 32-bit finalizer of MurmurHash3.
 PYG_SPARSE_BOTH inline uint32_t mix(uint32_t h) {
@@ -45,8 +41,6 @@ PYG_SPARSE_BOTH inline int64_t sampled(uint32_t seed, uint32_t row, uint32_t i, 
 PYG_SPARSE_BOTH inline uint32_t standing(int votes, uint32_t label, uint32_t seed) {
   return static_cast<uint32_t>(votes) << 26 | mix(label ^ mix(seed)) >> 6;
 }
-
-#undef PYG_SPARSE_BOTH
 
 namespace cpu {
 void vote(const VoteArgs& args, int64_t first, int64_t last);
