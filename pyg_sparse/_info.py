@@ -24,7 +24,7 @@ def collect() -> dict[str, Any]:
         "formats": sorted(formats.FORMATS),
         "dtypes": ["float64", "float32", "bfloat16", "float16"],
         "cpu": {
-            "name": _cpu_name(),
+            "name": cpu_name(),
             "cores": len(os.sched_getaffinity(0)),
             "torch_threads": torch.get_num_threads(),
         },
@@ -41,7 +41,7 @@ def _device(index: int) -> dict[str, Any]:
     }
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
     try:
         with open("/proc/cpuinfo") as lines:
             names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

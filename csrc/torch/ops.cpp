@@ -151,6 +151,7 @@ STABLE_TORCH_LIBRARY(pyg_sparse, m) {
   m.def("vote(Tensor rowptr, Tensor row, Tensor col, Tensor label, int seed) -> Tensor");
   m.def("row_features(Tensor rowptr, Tensor row, Tensor col, Tensor weight) -> Tensor");
   m.def("fingerprint(Tensor pairs) -> Tensor");
+  m.def("rcm(Tensor rowptr, Tensor row, Tensor col) -> Tensor");
   m.def("build_info() -> str");
 }
 

@@ -81,7 +81,7 @@ class CsrMatrix(SparseMatrix):
 
     @classmethod
     def from_csr(cls, rows: Rows, spec: Csr) -> CsrMatrix:
-        split = _default_split(rows) if spec.split is None else spec.split
+        split = default_split(rows.nnz, rows.num_rows) if spec.split is None else spec.split
         lengths = rows.lengths()
         tiled = worth_tiles(rows, split)
         whole = longest_whole(rows.nnz) if tiled else _LONGEST_RUN
@@ -91,8 +91,8 @@ class CsrMatrix(SparseMatrix):
         long, alone = int((lengths > split).sum()), int((lengths > whole).sum()) if tiled else 0
         part_ptr, shared_ptr = _parts(rows, long, split)
         tile_part_ptr, tile_shared_ptr = _parts(rows, alone, LARGEST_RUN)
-        few_and_short = rows.nnz < min(_SHORT * rows.num_rows, 1 << 20)  # where a second launch counts
-        teams = long if few_and_short and not bool((lengths > _TEAM).any()) else 0
+        longest = int(lengths.max()) if lengths.numel() else 0
+        teams = long if sums_in_teams(rows.nnz, rows.num_rows, longest) else 0
         return cls(
             num_rows=rows.num_rows,
             num_cols=rows.num_cols,
@@ -158,8 +158,13 @@ def _parts(rows: Rows, count: int, most: int) -> tuple[Tensor, Tensor]:
     return torch.cat([start, rows.rowptr[count : count + 1]]), shared_ptr
 
 
-def _default_split(rows: Rows) -> int:
+def default_split(nnz: int, num_rows: int) -> int:
     """8 mean lengths; less where there are so few entries that a long part takes longer than all the others."""
-    factor, least = next((f, least) for limit, f, least in _SPLITS if rows.nnz < limit)
-    wanted = factor * rows.nnz // max(rows.num_rows, 1)
+    factor, least = next((f, least) for limit, f, least in _SPLITS if nnz < limit)
+    wanted = factor * nnz // max(num_rows, 1)
     return min(max(1 << max(wanted - 1, 0).bit_length(), least), 4096)
+
+
+def sums_in_teams(nnz: int, num_rows: int, longest: int) -> bool:
+    """Whether a block of threads sums each long row: a second launch, for their parts, would count."""
+    return nnz < min(_SHORT * num_rows, 1 << 20) and longest <= _TEAM

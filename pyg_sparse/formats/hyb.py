@@ -68,7 +68,7 @@ class HybMatrix(SparseMatrix):
     @classmethod
     def from_csr(cls, rows: Rows, spec: Hyb) -> HybMatrix:
         c = min(spec.c, max(rows.num_cols, 1))
-        k = mean_exponent(rows, c) if spec.k is None else spec.k
+        k = default_exponent(rows.nnz, rows.num_rows, c) if spec.k is None else spec.k
         segments = _Segments(rows, c)
         pieces = _Pieces(segments, k)
         position = pieces.position_of_entries(segments)
@@ -140,9 +140,9 @@ class HybMatrix(SparseMatrix):
         return {**super().stats(), "c": self.c, "k": self.k, "buckets": buckets}
 
 
-def mean_exponent(rows: Rows, c: int) -> int:
+def default_exponent(nnz: int, num_rows: int, c: int = 1) -> int:
     """The default k."""
-    mean = rows.nnz / max(rows.num_rows * c, 1)
+    mean = nnz / max(num_rows * c, 1)
     return max(0, min(20, (max(int(mean + 0.999999), 1) - 1).bit_length()))
 
 

@@ -31,16 +31,26 @@ def tile_bounds(rows: Rows, first: int) -> Tensor:
 
 
 def worth_tiles(rows: Rows, split: int) -> bool:
-    """After measurements of both ways on an H200 (docs/kernel-notes.md)."""
-    if rows.nnz == 0 or rows.nnz >= 1 << 25:
+    """Whether the matrix of these rows gets tiles."""
+    if rows.nnz == 0:
         return False
-    length, mean = rows.lengths(), rows.nnz / rows.num_rows
-    if int(length.min()) > longest_whole(rows.nnz):
+    length = rows.lengths()
+    skew = float(length.double().square().sum()) * rows.num_rows / rows.nnz**2
+    bounds = int(length.min()), int(length.max())
+    return tiles_pay(rows.nnz, rows.num_rows, rows.num_cols, bounds, skew, split)
+
+
+def tiles_pay(nnz: int, num_rows: int, num_cols: int, bounds: tuple[int, int], skew: float, split: int) -> bool:
+    """After measurements of both ways on an H200 (docs/kernel-notes.md).
+
+    ``bounds``: of the rows' lengths. ``skew``: the length of an entry's row, on average, in mean lengths.
+    """
+    shortest, longest = bounds
+    if nnz == 0 or nnz >= 1 << 25 or shortest > longest_whole(nnz):
         return False
-    if mean < 8 and rows.nnz >= 1 << 23:
+    mean = nnz / num_rows
+    if mean < 8 and nnz >= 1 << 23:
         return False
-    # The length of an entry's row, on average, in mean lengths: 1 if all are equal.
-    skew = float(length.double().square().sum()) / (rows.nnz * mean)
-    if skew * mean >= 256 and rows.nnz >= 1 << 22 and rows.num_cols > 1 << 15:
+    if skew * mean >= 256 and nnz >= 1 << 22 and num_cols > 1 << 15:
         return False  # x would not fit the nearest cache beside the products
-    return int(length.max()) > split or skew >= 1.5 or mean >= 128
+    return longest > split or skew >= 1.5 or mean >= 128

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyg_sparse.formats.hyb import Hyb, mean_exponent
+from pyg_sparse.formats.hyb import Hyb, default_exponent
 from pyg_sparse.formats.rows import Rows
 from pyg_sparse.planner.blocks import Blocks
 from pyg_sparse.planner.statistics import largest, ratio
@@ -63,7 +63,7 @@ def hyb_padding(rows: Rows, spec: Hyb) -> float:
     With ``c=1`` it follows from the row lengths; with more, a row's entries in each partition are counted in one pass.
     """
     c = min(spec.c, max(rows.num_cols, 1))
-    k = mean_exponent(rows, c) if spec.k is None else spec.k
+    k = default_exponent(rows.nnz, rows.num_rows, c) if spec.k is None else spec.k
     length = rows.lengths() if c == 1 else _segment_lengths(rows, c)
     # A segment's last piece is as wide as its bucket, the others are full.
     rest = length & ((1 << k) - 1)
