@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from pyg_sparse import eager
 from pyg_sparse.plan import Plan
+from pyg_sparse.side import Side
 from pyg_sparse.validate import check_edge_weight, check_features, check_vector
 from pyg_sparse.weights import StoredWeight
 
@@ -66,6 +69,7 @@ def spmm(
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce={reduce!r} must be one of {', '.join(REDUCTIONS)}")
     extremum = reduce in ("max", "min")
+    pair = plan if extremum else plan.at(_width(x, heads), x.dtype)
     if extremum:
         _need_plain_messages(
             reduce, edge_weight, row_scale=row_scale, col_scale=col_scale, self_scale=self_scale, bias=bias, relu=relu
@@ -76,8 +80,8 @@ def spmm(
         if torch.is_autocast_enabled(x.device.type) and isinstance(edge_weight, Tensor | StoredWeight):
             edge_weight = edge_weight.to(x.dtype)  # autocast lowers x, but not the weights, on the way here
         if isinstance(edge_weight, StoredWeight):
-            edge_weight, t_weight = edge_weight.of(plan)
-            check_vector("edge_weight", edge_weight, plan.device, plan.forward.col.numel(), x.dtype, "position")
+            edge_weight, t_weight = edge_weight.of(pair)
+            check_vector("edge_weight", edge_weight, plan.device, pair.forward.col.numel(), x.dtype, "position")
         else:
             check_edge_weight(edge_weight, plan.device, plan.num_edges, x)
     if row_scale is not None:
@@ -109,13 +113,13 @@ def spmm(
     if extremum:
         out = eager.extremum(plan, x, edge_weight, reduce == "max")
     elif torch.is_grad_enabled() and any(scale is not None and scale.requires_grad for scale in scales):
-        out = _with_gradients_of_scales(plan, x, (edge_weight, t_weight), *scales)
+        out = _with_gradients_of_scales(pair.side, x, (edge_weight, t_weight), *scales)
         if bias is not None:
             out = (out + bias).to(x.dtype)
         if relu:
             out = out.relu()
     else:
-        out = eager.spmm(plan.side, x, edge_weight, t_weight, *scales, bias, relu)
+        out = eager.spmm(pair.side, x, edge_weight, t_weight, *scales, bias, relu)
     if len(shape) == 2:
         return out
     return (
@@ -123,8 +127,15 @@ def spmm(
     )
 
 
+def _width(x: Tensor, heads: bool) -> int:
+    """Features of a product: all heads or batches are one."""
+    if x.dim() == 2:
+        return x.size(1)
+    return math.prod(x.shape[1:] if heads else (*x.shape[:-2], x.size(-1)))
+
+
 def _with_gradients_of_scales(
-    plan: Plan,
+    side: Side,
     x: Tensor,
     weights: tuple[Tensor | None, Tensor | None],
     row_scale: Tensor | None,
@@ -134,7 +145,7 @@ def _with_gradients_of_scales(
     """The operator has no gradient in its scales: those that need one are multiplied by torch."""
     if x.dtype in (torch.bfloat16, torch.float16):  # between the steps, sums keep the accumulator's precision
         value, t_value = (None if weight is None else weight.float() for weight in weights)
-        return _with_gradients_of_scales(plan, x.float(), (value, t_value), row_scale, col_scale, self_scale).to(
+        return _with_gradients_of_scales(side, x.float(), (value, t_value), row_scale, col_scale, self_scale).to(
             x.dtype
         )
     before = after = add = None
@@ -146,7 +157,7 @@ def _with_gradients_of_scales(
         add, self_scale = self_scale, None
     scaled = x if before is None else _scaled(x, before)
     scales = (row_scale, col_scale, self_scale)
-    out = eager.spmm(plan.side, scaled, *weights, *scales)
+    out = eager.spmm(side, scaled, *weights, *scales)
     if after is not None:
         out = _scaled(out, after)
     if add is not None:

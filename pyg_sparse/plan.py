@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from pyg_sparse.formats import SPECS, Csr, FormatSpec, Rows, SparseMatrix, rows_from_edges
+from pyg_sparse.formats import SPECS, FormatSpec, SparseMatrix
 from pyg_sparse.formats.checks import in_range, require
-from pyg_sparse.formats.rows import true_indices
-from pyg_sparse.order import ORDERS, arrange, choose_order
+from pyg_sparse.order import ORDERS
+from pyg_sparse.planner.cases import Case, case_of, cases_for
 from pyg_sparse.side import REVERSED, Side
 from pyg_sparse.validate import check_device, check_edge_index, check_num_nodes
 from pyg_sparse.weights import StoredWeight, store_weight
+
+if TYPE_CHECKING:
+    from pyg_sparse.planner.tune import Progress
+
+MODES = ("auto", "tune")
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """The matrices of both directions that some products run on.
+
+    Attributes:
+        cases: which products; empty for the plan's own pair, which serves all others.
+        forward, backward, orders, side: as in :class:`Plan`.
+    """
+
+    cases: frozenset[Case]
+    forward: SparseMatrix
+    backward: SparseMatrix
+    orders: tuple[str, str]
+    side: Side
+
+    def t(self) -> Pair:
+        return Pair(self.cases, self.backward, self.forward, self.orders[::-1], self.side.t)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +62,8 @@ class Plan:
         out_degree: int32 ``[num_src]``, edges out of each source.
         self_loops: int64, positions in ``edge_index`` of the edges from a node to itself.
         loop_nodes: int64, the node of each of them.
+        special: pairs of matrices for products that are much faster on others than ``forward`` and ``backward``.
+        report: how the planner chose, for :meth:`explain`; empty where there was nothing to choose.
         side: forward as the compiled operators take it.
     """
 
@@ -52,20 +79,40 @@ class Plan:
     out_degree: Tensor
     self_loops: Tensor
     loop_nodes: Tensor
+    special: tuple[Pair, ...] = ()
+    report: Mapping[str, Any] = field(default_factory=dict)
     side: Side = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        a, b = self.forward, self.backward
-        operands = a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, self.num_dst, self.num_src
-        object.__setattr__(self, "side", Side(operands, self.edges))
+        object.__setattr__(self, "side", side_of(self.forward, self.backward, self.edges))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "side"}
+        state = {name: value for name, value in self.__dict__.items() if name != "side"}
+        state["special"] = [(p.cases, p.forward, p.backward, p.orders) for p in self.special]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        special = [Pair(cases, a, b, orders, side_of(a, b, state["edges"])) for cases, a, b, orders in state["special"]]
+        self.__dict__.update(state | {"special": tuple(special)})
         self.__post_init__()
-        _finish(self.device)
+        finish(self.device)
+
+    def at(self, k: int, dtype: torch.dtype) -> Plan | Pair:
+        """What products of ``k`` features of ``dtype`` run on: it has ``forward``, ``backward`` and ``side``."""
+        if self.special:
+            case = case_of(k, dtype.itemsize)
+            for pair in self.special:
+                if case in pair.cases:
+                    return pair
+        return self
+
+    def pairs(self) -> tuple[Plan | Pair, ...]:
+        """The plan itself, which serves what the others do not, and these."""
+        return (self, *self.special)
+
+    def matrices(self) -> list[SparseMatrix]:
+        """All of them, each once."""
+        return list({id(m): m for pair in self.pairs() for m in (pair.forward, pair.backward)}.values())
 
     @property
     def device(self) -> torch.device:
@@ -74,7 +121,7 @@ class Plan:
     @property
     def has_edge_values(self) -> bool:
         """Whether the plan takes explicit edge values (``edge_values=True`` when it was made)."""
-        return self.forward.has_slots and self.backward.has_slots
+        return all(matrix.has_slots for matrix in self.matrices())
 
     def t(self) -> Plan:
         """The plan of the reversed graph; it shares every tensor with this one."""
@@ -88,13 +135,15 @@ class Plan:
             edges=REVERSED[self.edges],
             in_degree=self.out_degree,
             out_degree=self.in_degree,
+            special=tuple(pair.t() for pair in self.special),
+            report={"forward": self.report["backward"], "backward": self.report["forward"]} if self.report else {},
         )
 
     def store_weight(self, edge_weight: Tensor) -> StoredWeight:
         """Constant edge weights, brought into the plan's order once: :func:`pyg_sparse.spmm` reads them in sequence.
 
-        Takes the memory of two copies, one a direction. Weights that change, or need a gradient, are passed to
-        :func:`pyg_sparse.spmm` as they are.
+        Takes the memory of a copy for each of the plan's matrices. Weights that change, or need a gradient, are passed
+        to :func:`pyg_sparse.spmm` as they are.
 
         Args:
             edge_weight: ``[E]`` of a floating-point dtype, in the order of ``edge_index``, without a gradient.
@@ -115,13 +164,17 @@ class Plan:
         device = check_device(torch.device(device))
         if device == self.device:
             return self
-        forward = self.forward.to(device)
-        if self.backward is self.forward:
-            backward = forward
-        else:
-            backward = self.backward.to(device)
-            if self.symmetric:
-                backward = _share_structure(backward, forward)
+        moved_matrix = {id(matrix): matrix.to(device) for matrix in self.matrices()}
+        if self.symmetric:
+            for pair in self.pairs():
+                a, b = moved_matrix[id(pair.forward)], moved_matrix[id(pair.backward)]
+                if a is not b:
+                    moved_matrix[id(pair.backward)] = share_structure(b, a)
+        forward, backward = moved_matrix[id(self.forward)], moved_matrix[id(self.backward)]
+        special = []
+        for pair in self.special:
+            a, b = moved_matrix[id(pair.forward)], moved_matrix[id(pair.backward)]
+            special.append(Pair(pair.cases, a, b, pair.orders, side_of(a, b, self.edges)))
         moved = replace(
             self,
             forward=forward,
@@ -130,8 +183,9 @@ class Plan:
             out_degree=self.out_degree.to(device),
             self_loops=self.self_loops.to(device),
             loop_nodes=self.loop_nodes.to(device),
+            special=tuple(special),
         )
-        _finish(device)
+        finish(device)
         return moved
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -156,13 +210,14 @@ class Plan:
     def check(self) -> None:
         """Raises ValueError unless every index in the plan's tensors is in range."""
         expected = {"forward": (self.num_dst, self.num_src), "backward": (self.num_src, self.num_dst)}
-        for name, shape in expected.items():
-            matrix = getattr(self, name)
-            require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
-            matrix.check()
+        for pair in self.pairs():
+            for name, shape in expected.items():
+                matrix = getattr(pair, name)
+                require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
+                matrix.check()
         if self.edges != "otherwise" and self.has_edge_values:  # sddmm relies on it
             src, dst = self.edge_index()
-            require(_is_sorted(dst if self.edges == "by target" else src), "edges")
+            require(is_sorted(dst if self.edges == "by target" else src), "edges")
         for name, size in (("in_degree", self.num_dst), ("out_degree", self.num_src)):
             degree = getattr(self, name)
             require(degree.dtype == torch.int32 and degree.shape == (size,), f"{name}'s shape")
@@ -174,8 +229,7 @@ class Plan:
 
     def num_bytes(self) -> int:
         """Bytes of all tensors, shared ones counted once."""
-        matrices = (self.forward, self.backward)
-        tensors = [t for matrix in matrices for t in matrix.tensors().values()]
+        tensors = [t for matrix in self.matrices() for t in matrix.tensors().values()]
         tensors += [self.in_degree, self.out_degree, self.self_loops, self.loop_nodes]
         return sum({t.data_ptr(): t.nbytes for t in tensors}.values())
 
@@ -194,7 +248,27 @@ class Plan:
             "bytes": self.num_bytes(),
             "forward": self.forward.stats(),
             "backward": self.backward.stats(),
+            "special": [
+                {
+                    "cases": sorted(map(str, pair.cases)),
+                    "orders": pair.orders,
+                    "forward": pair.forward.stats(),
+                    "backward": pair.backward.stats(),
+                }
+                for pair in self.special
+            ],
         }
+
+    def explain(self) -> str:
+        """What was chosen for which products, what came next, and the terms of the predicted times that decided."""
+        from pyg_sparse.planner.explain import explain
+
+        return explain(self)
+
+    def _first_reason(self) -> str:
+        from pyg_sparse.planner.explain import headline
+
+        return headline(self)
 
     def __repr__(self) -> str:
         about = self.describe()
@@ -210,6 +284,12 @@ class Plan:
         else:
             shared = "structure shared with forward (symmetric); " if self.symmetric else ""
             lines.append(f"  backward: {shared}{_describe_format(about['backward'])}, rows by {self.orders[1]}")
+        for pair in about["special"]:
+            lines.append(f"  {'; '.join(pair['cases'])}:")
+            for i, direction in enumerate(("forward", "backward")):
+                lines.append(f"    {direction}: {_describe_format(pair[direction])}, rows by {pair['orders'][i]}")
+        if self.report:
+            lines.append("  " + self._first_reason())
         return "\n".join(lines)
 
 
@@ -219,21 +299,39 @@ def plan(
     edge_index: Tensor,
     num_nodes: int | tuple[int, int] | None = None,
     *,
+    mode: str = "auto",
+    widths: Iterable[int] | None = None,
+    dtypes: Iterable[torch.dtype] | None = None,
     format: str | FormatSpec = "auto",
     order: str = "auto",
     edge_values: bool = True,
+    budget: float = 2.0,
+    cache: bool = True,
+    progress: Progress | None = None,
 ) -> Plan:
     """Converts a graph into a :class:`Plan`, on the device of ``edge_index``.
+
+    Below 2^18 edges, or where ``format`` and ``order`` are given, nothing is chosen: small graphs take ``Csr()``, by
+    degree on CUDA and as given on the CPU. How others choose: docs/planner.md.
 
     Args:
         edge_index: int64 or int32 ``[2, E]``, sources and targets. Unsorted, duplicate and directed edges are fine.
         num_nodes: number of nodes, ``(num_src, num_dst)`` for a bipartite graph, or None: the largest index + 1.
-        format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``. ``"auto"`` is ``Csr()``.
+        mode: ``"auto"``: the candidates are ranked by a cost model, without running any. ``"tune"``: those that it
+            ranks first are measured, on small graphs too.
+        widths: feature widths to choose for; None: 8, 32, 128 and 256. A product of another width takes the choice
+            for most of them.
+        dtypes: of features, to choose for; None: fp32.
+        format: ``"auto"``, or a spec: ``Csr(split)``, ``Coo(chunk)``, ``Hyb(c, k)``.
         order: in which order rows are processed and stored; features and results stay in the caller's.
             ``"degree"``: descending; ``"given"``: by node id, and by degree among 4096 neighbours (256 on the CPU);
-            ``"community"``: by communities that label propagation finds; ``"auto"``: whichever is predicted to need
-            least traffic (:mod:`pyg_sparse.order`); on the CPU the given order unless communities gain much.
+            ``"community"``: by communities that label propagation finds; ``"leading"``: by their first columns;
+            ``"rcm"``: Reverse Cuthill-McKee. Of a matrix that is not square, the rows have no communities: it takes
+            ``"degree"`` for these and for ``"rcm"``. ``"auto"``: whichever is best.
         edge_values: keep what explicit edge values and sddmm need: 4 bytes per edge and direction.
+        budget: seconds that ``mode="tune"`` may measure, for each direction.
+        cache: use the cache on disk (docs/cache.md), where something was chosen.
+        progress: called with a :class:`pyg_sparse.planner.tune.Step` for each candidate measured.
 
     Raises:
         TypeError: an argument has the wrong type or dtype.
@@ -245,80 +343,46 @@ def plan(
     spec = _spec(format)
     if order not in ORDERS:
         raise ValueError(f"order={order!r} must be one of {', '.join(ORDERS)}")
-    src, dst = edge_index[0], edge_index[1]
+    if mode not in MODES:
+        raise ValueError(f"mode={mode!r} must be one of {', '.join(MODES)}")
+    if not isinstance(budget, int | float) or not 0 < budget < float("inf"):
+        raise ValueError(f"budget={budget!r} must be a positive number of seconds")
+    cases = cases_for(widths, dtypes)
 
-    rows = rows_from_edges(dst, src, num_dst, num_src, keep_slots=edge_values)
-    t_rows = rows_from_edges(src, dst, num_src, num_dst, keep_slots=edge_values)
-    in_degree, out_degree = _degree(rows), _degree(t_rows)
-    symmetric = (
-        num_src == num_dst
-        and torch.equal(rows.row, t_rows.row)
-        and torch.equal(rows.rowptr, t_rows.rowptr)
-        and torch.equal(rows.col, t_rows.col)
-    )
-    edges = "by target" if _is_sorted(dst) else "by source" if _is_sorted(src) else "otherwise"
-    choice = choose_order(rows, t_rows, order)
-    t_choice = choice if symmetric else choose_order(t_rows, rows, order)
-    if choice.order is not None:
-        rows = arrange(rows, choice.order)
-    forward = spec.build(rows)
-    del rows
-    if symmetric and not edge_values:
-        backward = forward
-    else:
-        if t_choice.order is not None:
-            t_rows = arrange(t_rows, t_choice.order)
-        backward = spec.build(t_rows)
-        if symmetric:
-            backward = _share_structure(backward, forward)
-    del t_rows
-    self_loops = src.new_empty(0, dtype=torch.long)
-    if num_src == num_dst:
-        self_loops = true_indices(lambda part: src[part] == dst[part], src.numel())
-    result = Plan(
-        num_src=num_src,
-        num_dst=num_dst,
-        num_edges=edge_index.size(1),
-        forward=forward,
-        backward=backward,
-        symmetric=symmetric,
-        orders=(choice.name, t_choice.name),
-        edges=edges,
-        in_degree=in_degree,
-        out_degree=out_degree,
-        self_loops=self_loops,
-        loop_nodes=src[self_loops].long(),
-    )
-    _finish(edge_index.device)
-    return result
+    from pyg_sparse.planner.decide import Wanted
+    from pyg_sparse.planner.make import make_plan
+
+    wanted = Wanted(order, spec, cases, float(budget) if mode == "tune" else None, progress)
+    return make_plan(edge_index, num_src, num_dst, wanted, edge_values=edge_values, use_cache=cache)
 
 
-def _finish(device: torch.device) -> None:
+def side_of(forward: SparseMatrix, backward: SparseMatrix, edges: str) -> Side:
+    a, b = forward, backward
+    operands = a.name, a.layout, a.num_partials, b.name, b.layout, b.num_partials, a.num_rows, a.num_cols
+    return Side(operands, edges)
+
+
+def finish(device: torch.device) -> None:
     """A new plan is whole on every stream that will use it; kernels rely on that (csrc/cuda/overlap.cuh)."""
     if device.type == "cuda":
         torch.cuda.current_stream(device).synchronize()
 
 
-def _is_sorted(index: Tensor) -> bool:
+def is_sorted(index: Tensor) -> bool:
     return bool((index[1:] >= index[:-1]).all())
 
 
-def _degree(rows: Rows) -> Tensor:
-    """int32 ``[num_rows]``: entries of each row, by row id."""
-    degree = torch.empty(rows.num_rows, dtype=torch.int32, device=rows.row.device)
-    return degree.index_copy_(0, rows.row.long(), rows.lengths().int())
-
-
-def _spec(format: str | FormatSpec) -> FormatSpec:
+def _spec(format: str | FormatSpec) -> FormatSpec | None:
+    """None: to be chosen."""
     if isinstance(format, FormatSpec):
         return format
     if format == "auto":
-        return Csr()
+        return None
     specs = ", ".join(f"{cls.__name__}(...)" for cls in SPECS.values())
     raise ValueError(f'format={format!r} must be "auto" or one of {specs}')
 
 
-def _share_structure(matrix: SparseMatrix, other: SparseMatrix) -> SparseMatrix:
+def share_structure(matrix: SparseMatrix, other: SparseMatrix) -> SparseMatrix:
     """``matrix`` with all tensors but the slot map taken from ``other``, to which they are equal."""
     return replace(other, slot=matrix.slot)
 

@@ -15,30 +15,51 @@ import torch
 from torch import Tensor
 
 from pyg_sparse.formats import FORMATS, SparseMatrix
-from pyg_sparse.plan import Plan
+from pyg_sparse.plan import Pair, Plan, side_of
+from pyg_sparse.planner.cases import Case
 from pyg_sparse.side import REVERSED
 
-VERSION = 5
+VERSION = 6
 _VECTORS = ("in_degree", "out_degree", "self_loops", "loop_nodes")
 
 
-def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
+def pack(plan: Plan) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """What :func:`unpack` makes the plan of: JSON, and tensors by name, on the plan's device."""
     tensors = {name: getattr(plan, name) for name in _VECTORS}
-    tensors |= {f"forward.{name}": tensor for name, tensor in plan.forward.tensors().items()}
-    if plan.backward is not plan.forward:
-        own = {"slot": plan.backward.slot} if plan.symmetric else plan.backward.tensors()
-        tensors |= {f"backward.{name}": tensor for name, tensor in own.items()}
+    names = {id(matrix): f"matrix.{i}" for i, matrix in enumerate(plan.matrices())}
+    whole = {id(matrix): id(matrix) for matrix in plan.matrices()}  # whose structure a matrix has
+    if plan.symmetric:
+        whole |= {id(pair.backward): id(pair.forward) for pair in plan.pairs()}
+    matrices = []
+    for matrix in plan.matrices():
+        name, owner = names[id(matrix)], names[whole[id(matrix)]]
+        own = matrix.tensors() if owner == name else {"slot": matrix.slot}
+        tensors |= {f"{name}.{key}": tensor for key, tensor in own.items()}
+        matrices.append({"name": name, "structure": owner, "format": matrix.name, **matrix.numbers()})
     about = {
         "version": VERSION,
         "num_src": plan.num_src,
         "num_dst": plan.num_dst,
         "num_edges": plan.num_edges,
         "symmetric": plan.symmetric,
-        "orders": plan.orders,
         "edges": plan.edges,
-        "forward": {"format": plan.forward.name, **plan.forward.numbers()},
-        "backward": {"format": plan.backward.name, **plan.backward.numbers()},
+        "matrices": matrices,
+        "pairs": [
+            {
+                "cases": sorted(map(list, pair.cases)) if isinstance(pair, Pair) else [],
+                "forward": names[id(pair.forward)],
+                "backward": names[id(pair.backward)],
+                "orders": pair.orders,
+            }
+            for pair in plan.pairs()
+        ],
+        "report": plan.report,
     }
+    return about, tensors
+
+
+def save_plan(plan: Plan, path: str | os.PathLike[str]) -> None:
+    about, tensors = pack(plan)
     path = Path(path)
     # Written beside its destination and renamed, so that a reader never sees half a file.
     descriptor, temporary = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
@@ -66,32 +87,46 @@ def load_plan(path: str | os.PathLike[str], device: torch.device | str) -> Plan:
         with safetensors.safe_open(path, framework="pt", device="cpu") as file:
             about = json.loads((file.metadata() or {})["pyg_sparse_plan"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if about["version"] != VERSION:
-            raise ValueError(f"it has version {about['version']}, this library reads {VERSION}")
-        plan = _assemble(about, tensors)
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        plan = unpack(about, tensors)
+    except (safetensors.SafetensorError, *MALFORMED) as error:
         raise ValueError(f"path={str(path)!r} is not a readable pyg_sparse plan: {error!r}") from error
     return plan.to(device)
 
 
-def _assemble(about: dict[str, Any], tensors: dict[str, Tensor]) -> Plan:
-    forward = _matrix(about["forward"], tensors, "forward.")
-    own = {name for name in tensors if name.startswith("backward.")}
-    if not own:
-        backward = forward
-    elif own == {"backward.slot"}:
-        backward = replace(forward, slot=tensors["backward.slot"])
-    else:
-        backward = _matrix(about["backward"], tensors, "backward.")
+MALFORMED = (AttributeError, IndexError, KeyError, RecursionError, RuntimeError, TypeError, ValueError)
+"""What :func:`unpack` raises for what is no plan."""
+
+
+def unpack(about: Any, tensors: dict[str, Tensor]) -> Plan:
+    """The plan, checked: no kernel will read past its tensors. Raises one of ``MALFORMED``."""
+    if about["version"] != VERSION:
+        raise ValueError(f"it has version {about['version']}, this library reads {VERSION}")
+    edges = _edges(about["edges"])
+    matrices: dict[str, SparseMatrix] = {}
+    for entry in about["matrices"]:
+        numbers = dict(entry)
+        name, structure = numbers.pop("name"), numbers.pop("structure")
+        own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
+        if structure == name:
+            matrices[name] = FORMATS[numbers.pop("format")](**numbers, **own)  # type: ignore[arg-type]
+        else:
+            matrices[name] = replace(matrices[structure], slot=own["slot"])
+    pairs = []
+    for entry in about["pairs"]:
+        a, b = matrices[entry["forward"]], matrices[entry["backward"]]
+        cases = frozenset(Case(int(width), int(itemsize)) for width, itemsize in entry["cases"])
+        pairs.append(Pair(cases, a, b, _orders(entry["orders"]), side_of(a, b, edges)))
     plan = Plan(
         num_src=about["num_src"],
         num_dst=about["num_dst"],
         num_edges=about["num_edges"],
-        forward=forward,
-        backward=backward,
+        forward=pairs[0].forward,
+        backward=pairs[0].backward,
         symmetric=about["symmetric"],
-        orders=_orders(about["orders"]),
-        edges=_edges(about["edges"]),
+        orders=pairs[0].orders,
+        edges=edges,
+        special=tuple(pairs[1:]),
+        report=dict(about["report"]),
         **{name: tensors[name] for name in _VECTORS},
     )
     plan.check()
@@ -108,10 +143,3 @@ def _edges(name: Any) -> str:
     if name not in REVERSED:
         raise ValueError(f"edges must be one of {', '.join(REVERSED)}, not {name!r}")
     return str(name)
-
-
-def _matrix(about: dict[str, Any], tensors: dict[str, Tensor], prefix: str) -> SparseMatrix:
-    numbers = dict(about)
-    cls = FORMATS[numbers.pop("format")]
-    own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-    return cls(**numbers, **own)  # type: ignore[arg-type]

@@ -11,27 +11,26 @@ from torch import Tensor
 from pyg_sparse.validate import check_vector
 
 if TYPE_CHECKING:
-    from pyg_sparse.plan import Plan
+    from pyg_sparse.plan import Pair, Plan
 
 
 @dataclass(frozen=True, eq=False)
 class StoredWeight:
-    """Constant edge weights in the order in which a plan stores its entries, for either direction.
+    """Constant edge weights in the order in which a plan's matrices store their entries.
 
     Made by :meth:`pyg_sparse.Plan.store_weight`, for :func:`pyg_sparse.spmm` over that plan or its ``t()``.
 
     Attributes:
-        forward, backward: ``[positions]`` of the plan's forward and backward matrix, padding included.
-        slots: the slot maps of both, by which the plan is recognized.
+        values: for each matrix ``[positions]``, padding included.
+        slots: their slot maps, by which the matrices are recognized.
     """
 
-    forward: Tensor
-    backward: Tensor
-    slots: tuple[Tensor, Tensor]
+    values: tuple[Tensor, ...]
+    slots: tuple[Tensor, ...]
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.forward.dtype
+        return self.values[0].dtype
 
     # What is first used for inference must serve training too, where inference tensors cannot be saved.
     @torch.inference_mode(False)
@@ -39,19 +38,20 @@ class StoredWeight:
         """The weights in another dtype (themselves if they have it)."""
         if dtype == self.dtype:
             return self
-        return StoredWeight(self.forward.to(dtype), self.backward.to(dtype), self.slots)
+        return StoredWeight(tuple(value.to(dtype) for value in self.values), self.slots)
 
-    def of(self, plan: Plan) -> tuple[Tensor, Tensor]:
-        """In the order of the plan's forward matrix, and in that of its backward one.
+    def of(self, pair: Plan | Pair) -> tuple[Tensor, Tensor]:
+        """In the order of the forward matrix of a plan or of one of its pairs, and in that of the backward one.
 
         Raises:
             ValueError: they were stored for another plan.
         """
-        forward, backward = plan.forward.slot, plan.backward.slot
-        if forward is self.slots[0] and backward is self.slots[1]:
-            return self.forward, self.backward
-        if forward is self.slots[1] and backward is self.slots[0]:
-            return self.backward, self.forward
+        return self._of(pair.forward.slot), self._of(pair.backward.slot)
+
+    def _of(self, slot: Tensor) -> Tensor:
+        for own, value in zip(self.slots, self.values, strict=True):
+            if own is slot:
+                return value
         raise ValueError("edge_weight was stored for another plan: call store_weight() of this one")
 
 
@@ -67,6 +67,5 @@ def store_weight(plan: Plan, edge_weight: Tensor) -> StoredWeight:
         raise ValueError(
             "edge_weight requires a gradient, which stored weights have not: detach() it, or pass it to spmm as it is"
         )
-    slots = plan.forward.slot, plan.backward.slot
-    forward, backward = (edge_weight.index_select(0, slot) for slot in slots)
-    return StoredWeight(forward, backward, slots)
+    slots = tuple(matrix.slot for matrix in plan.matrices())
+    return StoredWeight(tuple(edge_weight.index_select(0, slot) for slot in slots), slots)

@@ -20,6 +20,7 @@ DATA = Path(os.environ.get("PYG_SPARSE_DATA", Path(__file__).resolve().parents[2
 
 
 def pytest_configure() -> None:
+    os.environ["PYG_SPARSE_CACHE"] = "off"  # a test that wants a cache names a folder
     os.environ["PYG_SPARSE_POISON"] = "1"  # large results on the CPU hold NaN before they are written
     if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
         torch.set_num_threads(1)

@@ -10,8 +10,7 @@ from pyg_sparse.formats import SPECS, Coo, Csr, FormatSpec, Hyb
 from pyg_sparse.formats.csr import default_split
 from pyg_sparse.formats.hyb import default_exponent
 
-_LARGEST_PADDING = 2.0  # of a format's positions, per entry
-MAX_PARTS_A_ROW = 2  # on average, where rows are cut shorter than by default
+_LONGEST_SPLIT = 4096  # longer parts leave most of a device waiting for one warp
 
 
 @dataclass(frozen=True)
@@ -57,5 +56,6 @@ def candidate_specs(num_rows: int, nnz: int, *, on_cuda: bool) -> list[FormatSpe
     split, mean = default_split(nnz, num_rows), nnz / num_rows
     if split // 4 >= max(2 * mean, 16):
         found.append(Csr(split // 4))
-    found.append(Csr(split * 4))
+    if split < _LONGEST_SPLIT:
+        found.append(Csr(min(split * 4, _LONGEST_SPLIT)))
     return [*found, Coo(1024), *(Hyb(1, i) for i in (k, k + 1, k + 2))]

@@ -24,8 +24,13 @@ TERMS = {
 }
 _LINE = 64
 _ITEM_NS = 5.0
-# Formats about which less is known must be predicted to gain more than this.
-DOUBT = {"csr": 1.0, "hyb": 1.1, "coo": 1.1}
+# Formats and orders about which less is known must be predicted to gain more than this.
+DOUBT = {"csr": 1.0, "hyb": 1.1, "coo": 1.5}
+ORDER_DOUBT = 1.1  # of any but the given one
+
+
+def doubt(work: Work) -> float:
+    return DOUBT[work.format] * (1.0 if work.in_sequence else ORDER_DOUBT)
 
 
 def kernel_class(work: Work, k: int, itemsize: int, device: Device) -> str:
@@ -48,7 +53,7 @@ def terms(work: Work, k: int, itemsize: int, device: Device) -> dict[str, float]
         "items": work.items * _ITEM_NS * 1e-6 / device.cores,
         "uneven": (work.profile.steps[0] - 1.0) * work.items * _ITEM_NS * 1e-6 / device.cores,
     }
-    if not work.in_sequence and out_bytes > device.cache_bytes:
+    if not work.in_sequence:
         found["scattered"] = work.num_rows * lines / far
     if work.partials:
         found["second pass"] = device.launch_ms

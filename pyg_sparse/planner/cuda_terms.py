@@ -35,7 +35,12 @@ _SECTOR, _LINE, _BLOCK_BYTES = 32, 128, 512
 _STAGED_US = 0.025  # an entry of a tile's row that one lane adds up
 _TILE = 1024
 # Formats and orders about which less is known must be predicted to gain more than this.
-DOUBT = {"csr": 1.0, "hyb": 1.2, "coo": 1.3}
+DOUBT = {"csr": 1.0, "hyb": 1.2, "coo": 1.5}
+ORDER_DOUBT = 1.02  # of any but that by length
+
+
+def doubt(work: Work) -> float:
+    return DOUBT[work.format] * (1.0 if work.by_length else ORDER_DOUBT)
 
 
 def kernel_class(work: Work, k: int, itemsize: int, device: Device) -> str:

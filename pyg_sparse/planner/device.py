@@ -133,6 +133,15 @@ def _product(matrix: SparseMatrix, width: int) -> Callable[[], Tensor]:
 
 def product(matrix: SparseMatrix, x: Tensor) -> Tensor:
     """The matrix times x, without values, scales or gradients."""
-    operands = (matrix.name, matrix.layout, matrix.num_partials, matrix.name, [], 0, matrix.num_rows, matrix.num_cols)
+    operands: tuple[Any, ...] = (
+        matrix.name,
+        matrix.layout,
+        matrix.num_partials,
+        matrix.name,
+        [],
+        0,
+        matrix.num_rows,
+        matrix.num_cols,
+    )
     out: Tensor = torch.ops.pyg_sparse.spmm.default(*operands, x, *[None] * 6, False, "otherwise")
     return out

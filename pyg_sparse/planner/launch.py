@@ -1,4 +1,4 @@
-"""How a CUDA product is laid out over warps, for the cost model: as csrc/cuda/launch.cuh and launch_short.cuh decide."""
+"""How a CUDA product is laid out over warps: what csrc/cuda/launch.cuh and launch_short.cuh decide."""
 
 from __future__ import annotations
 

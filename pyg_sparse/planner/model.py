@@ -45,7 +45,7 @@ def predict(
         return None
     found = {name: own.get(name, 0.0) * ms for name, ms in model.terms(work, k, itemsize, device).items()}
     found = {name: ms for name, ms in found.items() if ms > 0.0}
-    return Prediction(sum(found.values()), found, model.DOUBT[work.format])
+    return Prediction(sum(found.values()), found, model.doubt(work))
 
 
 @cache

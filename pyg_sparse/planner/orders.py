@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_sparse.formats.rows import Rows
-from pyg_sparse.order import CPU_ROUNDS, ROUNDS, Order, communities, community_order, given_order
+from pyg_sparse.order import CPU_ROUNDS, ROUNDS, SEED, Order, communities, community_order, given_order
 
 MAX_RCM_ENTRIES = 1 << 24  # one core searches 30 to 100 million entries a second
 
@@ -33,16 +33,23 @@ def rcm_order(rows: Rows) -> Order:
     return Order(order.to(rows.col.device), None)
 
 
-def candidate_orders(rows: Rows, t_rows: Rows, seed: int = 0) -> Iterator[tuple[str, Order]]:
-    """Every order that can be had of these rows, by name; those with the same rows differ in nothing."""
-    device = rows.col.device
-    yield "degree", Order(torch.arange(rows.num_rows, device=device), None)
-    yield "given", given_order(rows)
-    yield "leading", leading_order(rows)
-    if rows.num_rows != rows.num_cols or rows.nnz == 0:
-        return
-    if rows.nnz <= MAX_RCM_ENTRIES:
+def candidate_orders(rows: Rows, t_rows: Rows, only: str = "auto", seed: int = SEED) -> Iterator[tuple[str, Order]]:
+    """The orders that can be had of these rows, by name: those of one kind, or with ``"auto"`` all.
+
+    Rows and columns of a matrix that is not square have nothing in common: it has neither communities nor an order of
+    Reverse Cuthill-McKee.
+    """
+    square = rows.num_rows == rows.num_cols and rows.nnz > 0
+    if only in ("auto", "degree"):
+        yield "degree", Order(torch.arange(rows.num_rows, device=rows.col.device), None)
+    if only in ("auto", "given"):
+        yield "given", given_order(rows)
+    if only in ("auto", "leading"):
+        yield "leading", leading_order(rows)
+    if square and (only == "rcm" or (only == "auto" and rows.nnz <= MAX_RCM_ENTRIES)):
         yield "rcm", rcm_order(rows)
+    if not square or only not in ("auto", "community"):
+        return
     label: Tensor | None = None
     done = 0
     for rounds in ROUNDS if rows.col.is_cuda else CPU_ROUNDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +58,10 @@ def work_of(spec: FormatSpec, num_cols: int, lengths: Lengths, profile: OrderPro
     """
     num_rows = int(lengths.count.sum())
     nnz = int((lengths.value * lengths.count).sum())
-    common = {"num_rows": num_rows, "num_cols": num_cols, "nnz": nnz, "profile": profile, "format": spec.name,
-              "in_sequence": order == "given"}  # fmt: skip
+    common: dict[str, Any] = {
+        "num_rows": num_rows, "num_cols": num_cols, "nnz": nnz, "profile": profile, "format": spec.name,
+        "in_sequence": order == "given",
+    }  # fmt: skip
     if isinstance(spec, Csr):
         return _csr(spec, lengths, order == "degree", common)
     if isinstance(spec, Hyb) and spec.c == 1:
@@ -70,7 +73,7 @@ def work_of(spec: FormatSpec, num_cols: int, lengths: Lengths, profile: OrderPro
     return None
 
 
-def _csr(spec: Csr, lengths: Lengths, by_length: bool, common: dict) -> Work:
+def _csr(spec: Csr, lengths: Lengths, by_length: bool, common: dict[str, Any]) -> Work:
     num_rows, nnz = common["num_rows"], common["nnz"]
     split = spec.split or default_split(nnz, num_rows)
     bounds = lengths.shortest, lengths.longest
@@ -91,7 +94,7 @@ def _csr(spec: Csr, lengths: Lengths, by_length: bool, common: dict) -> Work:
     )
 
 
-def _hyb(spec: Hyb, lengths: Lengths, common: dict) -> Work:
+def _hyb(spec: Hyb, lengths: Lengths, common: dict[str, Any]) -> Work:
     k = default_exponent(common["nnz"], common["num_rows"]) if spec.k is None else spec.k
     value, count = lengths.value, lengths.count
     pieces = -(-value // (1 << k))

@@ -1,0 +1,105 @@
+"""Chooses the order of rows and the format of one direction of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from pyg_sparse.formats import Csr, FormatSpec, Rows
+from pyg_sparse.order import Order, given_order
+from pyg_sparse.planner.candidates import Candidate, candidate_specs
+from pyg_sparse.planner.cases import Case
+from pyg_sparse.planner.choice import Choice, Scored, choose
+from pyg_sparse.planner.device import Device
+from pyg_sparse.planner.lengths import Lengths
+from pyg_sparse.planner.model import predict
+from pyg_sparse.planner.orders import candidate_orders
+from pyg_sparse.planner.profile import order_profile
+from pyg_sparse.planner.tune import Progress, tune
+from pyg_sparse.planner.work import work_of
+
+MIN_ENTRIES = 1 << 18  # below, no order was measured to be worth its search (docs/planner.md)
+MAX_ENTRIES = 1 << 30  # beyond, arranging needs more memory than a plan should
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """
+    Attributes:
+        order: ``"auto"``, or one of :data:`pyg_sparse.order.ORDERS`.
+        spec: a format, or None for the best.
+        cases: for which products.
+        budget_s: seconds for measuring candidates; None: none are measured.
+        progress: told of each candidate that is measured.
+    """
+
+    order: str
+    spec: FormatSpec | None
+    cases: tuple[Case, ...]
+    budget_s: float | None = None
+    progress: Progress | None = None
+
+
+def is_decided(wanted: Wanted, nnz: int, *, square: bool) -> bool:
+    """Whether there is nothing to choose, so that neither the graph nor the device need to be looked at."""
+    if nnz == 0:
+        return True
+    if wanted.order in ("degree", "given", "leading", "rcm") or (wanted.order == "community" and not square):
+        return wanted.spec is not None or (wanted.budget_s is None and nnz < MIN_ENTRIES)
+    if wanted.order == "community":
+        return False
+    return nnz > MAX_ENTRIES or (nnz < MIN_ENTRIES and wanted.budget_s is None)
+
+
+def without_looking(rows: Rows, wanted: Wanted) -> Choice:
+    """What is taken where :func:`is_decided`: the plain order of the device, and csr."""
+    name = wanted.order
+    if name in ("auto", "community"):
+        name = "degree" if rows.col.is_cuda or name == "community" else "given"
+    if rows.nnz == 0:
+        name = "degree"
+    order = None if name == "degree" else next((o for n, o in orders_for(rows, rows, name) if n == name), None)
+    name = name if order is not None else "degree"
+    return Choice(Candidate(name, wanted.spec or Csr()), {}, {name: order})
+
+
+def orders_for(rows: Rows, t_rows: Rows, wanted: str) -> Iterator[tuple[str, Order | None]]:
+    if wanted == "given":
+        yield "given", given_order(rows)
+        return
+    for name, order in candidate_orders(rows, t_rows, only=wanted):
+        yield name, None if name == "degree" else order
+
+
+def decide(rows: Rows, t_rows: Rows, wanted: Wanted, device: Device) -> Choice:
+    """Predicts every candidate's time in every case, and measures the first of them if there is time for that."""
+    lengths = Lengths.of(rows)
+    specs: Sequence[FormatSpec] = [wanted.spec] if wanted.spec else candidate_specs(
+        rows.num_rows, rows.nnz, on_cuda=rows.col.is_cuda
+    )  # fmt: skip
+    orders: dict[str, Order | None] = {}
+    scored: list[Scored] = []
+    for name, order in orders_for(rows, t_rows, wanted.order):
+        orders[name] = order
+        profile = order_profile(rows, order or _by_length(rows))
+        for spec in specs:
+            entry = Scored(Candidate(name, spec))
+            # Of a format whose sizes are not known, the orders are compared by what csr would take.
+            work = work_of(spec, rows.num_cols, lengths, profile, name)
+            work = work or work_of(Csr(), rows.num_cols, lengths, profile, name)
+            for case in wanted.cases if work else ():
+                prediction = predict(work, case.width, case.itemsize, device)  # type: ignore[arg-type]
+                if prediction is not None:
+                    entry.predicted[case] = prediction
+            scored.append(entry)
+    if wanted.budget_s is not None:
+        tune(rows, orders, scored, wanted.cases, wanted.budget_s, wanted.progress)
+    base, special = choose(scored, wanted.cases)
+    names = {base.order, *(candidate.order for candidate in special.values())}
+    return Choice(base, special, {name: orders[name] for name in names}, scored)
+
+
+def _by_length(rows: Rows) -> Order:
+    return Order(torch.arange(rows.num_rows, device=rows.col.device), None)

@@ -1,0 +1,77 @@
+"""Measures the candidates that are predicted to be fastest, for as long as there is time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+
+from pyg_sparse.formats import Rows
+from pyg_sparse.order import Order, arrange
+from pyg_sparse.planner.candidates import Candidate
+from pyg_sparse.planner.cases import Case
+from pyg_sparse.planner.choice import Scored
+from pyg_sparse.planner.device import product
+from pyg_sparse.planner.timing import time_product
+
+_HOPELESS = 1.6  # predicted to take so much longer than the fastest measured: predictions are not that wrong
+_MOST = 16  # candidates
+_BUDGET_MS = 20.0  # of a candidate and a case
+_DTYPE = {8: torch.float64, 4: torch.float32, 2: torch.bfloat16}
+
+
+class Step(NamedTuple):
+    """A candidate that was measured: how many have been, of how many, and how long it all took so far."""
+
+    candidate: Candidate
+    measured: dict[Case, float]
+    done: int
+    planned: int
+    seconds: float
+
+
+Progress = Callable[[Step], None]
+
+
+def tune(
+    rows: Rows,
+    orders: Mapping[str, Order | None],
+    scored: Sequence[Scored],
+    cases: Sequence[Case],
+    budget_s: float,
+    progress: Progress | None = None,
+) -> None:
+    """Adds what it measures to ``scored``.
+
+    The candidates that are predicted to be first in some case come first; at least one is measured. Stops where
+    the others are predicted to be far behind in every case, or after ``budget_s`` seconds.
+    """
+    start = time.perf_counter()
+    best = dict.fromkeys(cases, math.inf)
+    ranked = sorted(scored, key=lambda entry: _lead(entry, scored, cases))[:_MOST]
+    for done, entry in enumerate(ranked, 1):
+        if done > 1 and (time.perf_counter() - start > budget_s or _is_hopeless(entry, best)):
+            continue
+        order = orders[entry.candidate.order]
+        arranged = rows if order is None else arrange(rows, order)
+        matrix = entry.candidate.spec.build(arranged)
+        for case in cases:
+            x = torch.randn(rows.num_cols, case.width, device=rows.col.device).to(_DTYPE[case.itemsize])
+            entry.measured[case] = time_product(lambda: product(matrix, x), x.device, _BUDGET_MS)  # noqa: B023
+            best[case] = min(best[case], entry.measured[case])
+        if progress is not None:
+            progress(Step(entry.candidate, entry.measured, done, len(ranked), time.perf_counter() - start))
+
+
+def _lead(entry: Scored, scored: Sequence[Scored], cases: Sequence[Case]) -> float:
+    """How far behind the first a candidate is predicted to be, where it is least."""
+    return min(entry.cost(case) / min(other.cost(case) for other in scored) for case in cases)
+
+
+def _is_hopeless(entry: Scored, best: Mapping[Case, float]) -> bool:
+    return all(
+        case in entry.predicted and entry.predicted[case].ms > _HOPELESS * fastest for case, fastest in best.items()
+    )
