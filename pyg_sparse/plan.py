@@ -215,9 +215,9 @@ class Plan:
                 matrix = getattr(pair, name)
                 require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
                 matrix.check()
-        if self.edges != "otherwise" and self.has_edge_values:  # sddmm relies on it
-            src, dst = self.edge_index()
-            require(is_sorted(dst if self.edges == "by target" else src), "edges")
+            if self.edges != "otherwise" and self.has_edge_values:  # sddmm relies on it
+                dst, src = pair.forward.to_coo()
+                require(is_sorted(dst if self.edges == "by target" else src), "edges")
         for name, size in (("in_degree", self.num_dst), ("out_degree", self.num_src)):
             degree = getattr(self, name)
             require(degree.dtype == torch.int32 and degree.shape == (size,), f"{name}'s shape")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import pyg_sparse
 from pyg_sparse.formats import FormatSpec, Rows
-from pyg_sparse.order import ROUNDS, Order, arrange, choose_order, communities, community_order
+from pyg_sparse.order import ROUNDS, Order, arrange, communities, community_order, given_order
 from tests.conftest import FAMILIES, Graph
 from tests.formats.test_formats import rows_of
 from tests.order_graphs import both_sides, integers, needs_cuda, planted, uniform
@@ -214,18 +214,15 @@ def test_few_samples_are_drawn_from_many_groups(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(torch, "rand", counting_rand)
     rows, t_rows = both_sides(Graph(torch.tensor([[0, 1, 2], [1, 2, 0]]), nodes, nodes))
-    choose_order(rows, t_rows, "community")
+    community_order(rows, communities(rows, t_rows, 4))
     assert drawn
     assert max(drawn) <= 2 * nodes
 
 
 def test_the_given_order_is_sorted_by_length_in_windows(device: str) -> None:
     graph = uniform(10_000, 30_000)
-    rows, t_rows = (rows_of(g, device) for g in (graph, Graph(graph.edge_index.flip(0), 10_000, 10_000)))
-    choice = choose_order(rows, t_rows, "given")
-    assert choice.name == "given"
-    assert choice.order is not None
-    arranged = arrange(rows, choice.order)
+    rows = rows_of(graph, device)
+    arranged = arrange(rows, given_order(rows))
     size = 256 if device == "cpu" else 4096
     window = arranged.row // size
     assert window.tolist() == sorted(window.tolist())
@@ -255,13 +252,15 @@ def plans_by_order(
 
 
 def test_results_do_not_depend_on_the_order(graph: Graph, spec: FormatSpec, device: str) -> None:
-    plans = plans_by_order(graph, spec, device, ("degree", "community", "given"))
+    plans = plans_by_order(graph, spec, device, ("degree", "community", "given", "leading", "rcm"))
     edges = graph.edge_index.size(1)
     groups = graph.num_src == graph.num_dst and edges > 0
     assert plans[0].orders == ("degree", "degree")
     assert all(name.startswith("community, ") == groups for name in plans[1].orders)
     assert plans[2].orders == (("given", "given") if edges > 0 else ("degree", "degree"))
-    assert plans[0].symmetric == plans[1].symmetric == plans[2].symmetric
+    assert plans[3].orders == (("leading", "leading") if edges > 0 else ("degree", "degree"))
+    assert plans[4].orders == (("rcm", "rcm") if groups else ("degree", "degree"))
+    assert len({plan.symmetric for plan in plans}) == 1
 
     results = []
     for plan in plans:
@@ -327,7 +326,7 @@ def test_orders_follow_the_plan(tmp_path: Path, device: str) -> None:
     assert plan.describe()["orders"] == plan.orders
     plan.save(tmp_path / "plan")
     assert pyg_sparse.Plan.load(tmp_path / "plan", device).orders == plan.orders
-    forward, backward = repr(plan).splitlines()[1:]
+    forward, backward = repr(plan).splitlines()[1:3]
     assert forward.endswith(", rows by degree")
     assert backward.endswith(f", rows by {plan.orders[1]}")
 

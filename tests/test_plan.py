@@ -277,7 +277,7 @@ def rewritten(path: Path, change: object) -> None:
 @pytest.mark.parametrize("spec", [pyg_sparse.Csr(4), pyg_sparse.Coo(4), pyg_sparse.Hyb(2, 2)], ids=repr)
 def test_a_file_whose_indices_would_leave_the_tensors_raises(spec: FormatSpec, tmp_path: Path) -> None:
     plan = pyg_sparse.plan(FAMILIES["wide"].edge_index, (500, 7), format=spec)
-    names = [f"forward.{name}" for name, tensor in plan.forward.tensors().items() if tensor.numel()]
+    names = [f"matrix.0.{name}" for name, tensor in plan.forward.tensors().items() if tensor.numel()]
     for name in [*names, "in_degree", "out_degree"]:
         for how in ("large", "negative", "shorter", "dtype"):
             path = tmp_path / "plan"
@@ -306,7 +306,7 @@ def test_a_file_with_padding_inside_a_row_raises(tmp_path: Path) -> None:
     plan = pyg_sparse.plan(torch.tensor([[0, 1, 2], [0, 0, 0]]), (3, 1), format=pyg_sparse.Hyb(1, 2))
     assert plan.forward.col.tolist() == [0, 1, 2, -1]
     plan.save(tmp_path / "plan")
-    rewritten(tmp_path / "plan", lambda about, tensors: tensors["forward.col"].copy_(torch.tensor([0, -1, 1, 2])))
+    rewritten(tmp_path / "plan", lambda about, tensors: tensors["matrix.0.col"].copy_(torch.tensor([0, -1, 1, 2])))
     with pytest.raises(ValueError, match="col's padding is wrong"):
         pyg_sparse.Plan.load(tmp_path / "plan")
 
@@ -339,10 +339,10 @@ def test_a_file_of_another_version_or_with_other_sizes_raises(saved: Path) -> No
 
 def test_a_file_of_the_previous_version_says_so(saved: Path) -> None:
     def downgrade(about: dict, tensors: dict) -> None:
-        about["version"] = 4
+        about["version"] = 5
 
     rewritten(saved, downgrade)
-    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 4, this library reads 5"):
+    with pytest.raises(ValueError, match=r"is not a readable pyg_sparse plan: .*has version 5, this library reads 6"):
         pyg_sparse.Plan.load(saved)
 
 
@@ -361,7 +361,7 @@ def test_a_file_whose_orders_are_not_two_names_raises(saved: Path) -> None:
     original = saved.read_bytes()
     for value in ("no", ["degree"], ["degree"] * 3, [1, 2], None):
         saved.write_bytes(original)
-        rewritten(saved, lambda about, tensors, value=value: about.update(orders=value))
+        rewritten(saved, lambda about, tensors, value=value: about["pairs"][0].update(orders=value))
         with pytest.raises(ValueError, match="is not a readable pyg_sparse plan"):
             pyg_sparse.Plan.load(saved)
 

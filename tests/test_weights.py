@@ -101,7 +101,7 @@ def test_opcheck(spec: FormatSpec, device: str) -> None:
     plan = _plan(FAMILIES["symmetric"], device, spec)
     stored = plan.store_weight(torch.randn(plan.num_edges, device=device))
     x = torch.randn(80, 6, device=device, requires_grad=True)
-    rest = (stored.forward, stored.backward, None, None, None, None, False, plan.edges)
+    rest = (*stored.of(plan), None, None, None, None, False, plan.edges)
     torch.library.opcheck(torch.ops.pyg_sparse.spmm.default, (*plan.side.operands, x, *rest))
 
 
@@ -142,11 +142,12 @@ def test_the_operator_refuses_wrong_lengths_and_gradients() -> None:
     stored: StoredWeight = plan.store_weight(torch.randn(plan.num_edges))
     x, rest = torch.randn(plan.num_src, 3, requires_grad=True), (None, None, None, None, False, plan.edges)
     spmm = torch.ops.pyg_sparse.spmm
+    forward, backward = stored.of(plan)
     with pytest.raises(RuntimeError, match="with t_value, value must have shape"):
-        spmm(*plan.side.operands, x, stored.forward[1:], stored.backward, *rest)
+        spmm(*plan.side.operands, x, forward[1:], backward, *rest)
     with pytest.raises(RuntimeError, match="t_value must have shape"):
-        spmm(*plan.side.operands, x, stored.forward, stored.backward[1:], *rest)
-    value = stored.forward.clone().requires_grad_()
-    out = spmm(*plan.side.operands, x, value, stored.backward, *rest)
+        spmm(*plan.side.operands, x, forward, backward[1:], *rest)
+    value = forward.clone().requires_grad_()
+    out = spmm(*plan.side.operands, x, value, backward, *rest)
     with pytest.raises(RuntimeError, match="constant: they have no gradient"):
         torch.autograd.grad(out.sum(), value)

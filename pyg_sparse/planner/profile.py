@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import torch
@@ -40,8 +41,8 @@ class OrderProfile:
     steps: tuple[float, ...]
 
     def steps_of(self, sharing: int) -> float:
-        """Steps of a warp per step of work, where ``sharing`` rows share one; 1 where rows have their own."""
-        return 1.0 if sharing == 1 else self.steps[SHARING.index(sharing)]
+        """Steps of a warp per step of work, where about ``sharing`` rows share one; 1 where rows have their own."""
+        return 1.0 if sharing < SHARING[0] else self.steps[bisect_right(SHARING, sharing) - 1]
 
     def at(self, together: float) -> tuple[float, tuple[float, ...]]:
         """``core`` and ``reuse`` where ``together`` neighbouring columns are loaded at once, 1 to 8."""
