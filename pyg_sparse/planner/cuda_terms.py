@@ -56,7 +56,8 @@ def terms(work: Work, k: int, itemsize: int, device: Device) -> dict[str, float]
     gathered = work.nnz * max(_SECTOR, math.ceil(row_bytes / _SECTOR) * _SECTOR)
     slice_bytes = row_bytes / launch.slices
     beyond = max(1.0 - device.cache_bytes * 0.7 / max(work.num_cols * slice_bytes, 1), 0.0)
-    streamed = (work.positions * 4 + work.items * 12) * launch.slices + (work.num_rows + min(work.num_cols, work.nnz)) * row_bytes
+    dense_rows = work.num_rows + min(work.num_cols, work.nnz)  # of results, and of x once
+    streamed = (work.positions * 4 + work.items * 12) * launch.slices + dense_rows * row_bytes
     core, reuse = work.profile.at(_SECTOR / row_bytes)
     issue = work.positions * max(1, math.ceil(slice_bytes / _LINE)) * launch.slices / (device.cores * _CLOCK)
     found = {
