@@ -3,6 +3,8 @@
     python -m benchmarks.fit_cost_model benchmarks/results/h200/candidates.json
     python -m benchmarks.fit_cost_model benchmarks/results/cpu/candidates.json --write
 
+`--write` puts the coefficients into the package, and the table beside the file, as cost_model.json.
+
 The coefficients of each class of kernels are found by least squares without negative ones, over relative errors, each
 graph and width with the same weight. Cross-validation leaves out whole families of graphs. As in the SparseDitto paper:
 `regret` is the geometric mean of the chosen candidate's time over the fastest one's, `top-1` how often it is the
@@ -133,12 +135,13 @@ def _is_candidate(sample: Sample, on_cuda: bool) -> bool:
 
 
 def render(rows: Iterable[dict]) -> str:
+    """A line for each width, `all` last."""
     names = ["graphs", "regret", "regret of 6", "plain", "top-1", "capture", "cliff", "error"]
-    body = []
-    for row in rows:
-        case = row["case"] if row["case"] == "all" else f"K = {row['case'][1]}, {row['case'][0]} bytes"
-        body.append([case, str(row["graphs"]), *(f"{row[name]:.3f}" for name in names[1:])])
-    return table([["case", *names], *body])
+    lines = [["case", *names]]
+    for row in sorted(rows, key=lambda row: (row["case"] == "all", row["case"])):
+        case = row["case"] if row["case"] == "all" else f"K = {row['case'][1]}, {8 * row['case'][0]} bits"
+        lines.append([case, str(row["graphs"]), *(f"{row[name]:.3f}" for name in names[1:])])
+    return table(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -164,7 +167,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         path = Path(__file__).parents[1] / "pyg_sparse" / "planner" / f"{device.kind}.json"
         about = {"fitted_to": device.name, "coefficients": coefficients}
         path.write_text(json.dumps(about, indent=1) + "\n")
-        print(f"wrote {path}")
+        beside = arguments.file[0].with_name("cost_model.json")
+        beside.write_text(json.dumps({"meta": _meta(arguments.file[0]), "rows": rows}, indent=1) + "\n")
+        print(f"wrote {path} and {beside}")
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    """Where and when the candidates were measured."""
+    found: dict[str, Any] = json.loads(path.read_text())["meta"]
+    return found
 
 
 if __name__ == "__main__":

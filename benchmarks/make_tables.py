@@ -14,10 +14,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import suite_tables, tables, variant_tables
+from benchmarks import plan_tables, suite_tables, tables, variant_tables
 from benchmarks.results import ROOT, Meta, Row, read
 
-DOCUMENTS = (ROOT.parent / "README.md", ROOT.parent / "docs" / "benchmarks.md")
+DOCUMENTS = (ROOT.parent / "README.md", *(ROOT.parent / "docs" / name for name in ("benchmarks.md", "planner.md")))
 RESULTS = ROOT / "results"
 KINDS: dict[str, tuple[str, Callable[[Meta, Sequence[Row]], str]]] = {
     "epoch": ("epoch.json", tables.epoch),
@@ -32,6 +32,10 @@ KINDS: dict[str, tuple[str, Callable[[Meta, Sequence[Row]], str]]] = {
     "spmm-rates": ("spmm.json", variant_tables.rates),
     "spmm-threads": ("spmm_threads.json", variant_tables.threads),
     "spmm-widths": ("spmm_widths.json", variant_tables.widths),
+    "cost-model": ("cost_model.json", plan_tables.cost_model),
+    "plan": ("plan.json", plan_tables.plan),
+    "plan-products": ("plan.json", plan_tables.products),
+    "tune": ("tune.json", plan_tables.tune),
     "sddmm": ("sddmm.json", tables.sddmm),
     "sddmm-detail": ("sddmm.json", tables.detail),
     "suite": ("suite.json", suite_tables.suite),
@@ -46,7 +50,10 @@ def table(kind: str, device: str, results: Path = RESULTS) -> str:
         raise ValueError(f"unknown table {kind}: expected one of {', '.join(KINDS)}")
     file, render = KINDS[kind]
     path = results / device / file
-    return f"\n{render(*read(path))}\n\n" if path.exists() else ""
+    if not path.exists():
+        return ""
+    meta, rows = plan_tables.read_cost_model(path) if kind == "cost-model" else read(path)
+    return f"\n{render(meta, rows)}\n\n"
 
 
 def update(text: str, results: Path = RESULTS) -> str:

@@ -22,6 +22,7 @@ TERMS = {
     "scattered": "narrow results that are not written in sequence, each a sector",
     "idle": "the same for lanes that wait for a longer row of their warp",
     "wait": "loads on their way one after the other, with as many items as there is room for side by side",
+    "longest": "the longest item, which some warp has beside its share of the others",
     "tail": "the longest item, as far as it takes longer than all the others together",
     "late": "the longest item, where long ones may start last",
     "partials": "partial sums, written and read",
@@ -36,7 +37,7 @@ _STAGED_US = 0.025  # an entry of a tile's row that one lane adds up
 _TILE = 1024
 # Formats and orders about which less is known must be predicted to gain more than this.
 DOUBT = {"csr": 1.0, "hyb": 1.2, "coo": 1.5}
-ORDER_DOUBT = 1.02  # of any but that by length
+ORDER_DOUBT = 1.005  # of any but that by length
 
 
 def doubt(work: Work) -> float:
@@ -91,6 +92,7 @@ def _waits(work: Work, launch: Launch, row_bytes: int, issue: float, core: float
     found = {
         "idle": issue * (steps - 1.0),
         "wait": wait,
+        "longest": path,
         "tail": max(path - hidden, 0.0),
         "late": 0.0 if work.by_length else path,
     }
