@@ -4,6 +4,8 @@ import argparse
 import os
 import sys
 
+import torch
+
 from pyg_sparse.cli import bench, cache, info, inspect, plan
 from pyg_sparse.cli.errors import Failure, UsageError
 
@@ -30,7 +32,7 @@ def main(argv: list[str] | None = None) -> int:
         return status
     except UsageError as problem:
         return _fail(problem, 2)
-    except (Failure, MemoryError) as problem:
+    except (Failure, MemoryError, torch.OutOfMemoryError) as problem:
         return _fail(problem, 1)
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from pyg_sparse.cli import drawing, options, text
@@ -41,6 +42,7 @@ def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
                 "auto": found.auto(product).as_dict(),
                 "regret": regrets[product],
                 "rival_ms": measured.rival_ms[product],
+                "rival_problem": measured.rival_problem.get(product),
                 "candidates": _facts(found, measured, product),
             }
             for product in found.products
@@ -71,6 +73,7 @@ def _facts(found: Survey, measured: Measured, product: Product) -> list[dict[str
     facts = []
     for entry in found.scored:
         ms = measured.ms[entry.candidate, product]
+        error = measured.error[entry.candidate, product]
         prediction = entry.predicted.get(product.case)
         facts.append(
             {
@@ -78,7 +81,7 @@ def _facts(found: Survey, measured: Measured, product: Product) -> list[dict[str
                 "predicted_ms": prediction.ms if prediction else None,
                 "measured_ms": ms,
                 "speedup": rival / ms if rival else None,
-                "error": measured.error[entry.candidate, product],
+                "error": error if math.isfinite(error) else None,
             }
         )
     return sorted(facts, key=lambda fact: fact["measured_ms"])

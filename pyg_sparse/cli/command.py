@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from pyg_sparse.cli.errors import Failure
+from pyg_sparse.cli.errors import Failure, UsageError
 from pyg_sparse.cli.graph import LoadedGraph, load_graph
 from pyg_sparse.cli.options import add_common
+from pyg_sparse.cli.page import page
 from pyg_sparse.cli.report import Report
 from pyg_sparse.cli.show import show
 from pyg_sparse.planner.device import device_name
+from pyg_sparse.planner.store import Store
 
 Look = Callable[[LoadedGraph, argparse.Namespace], Report]
 
@@ -42,18 +45,26 @@ def facts_of(graph: LoadedGraph, device: torch.device) -> dict[str, Any]:
 
 
 def _run(look: Look, args: argparse.Namespace) -> int:
+    try:
+        Store.default()
+    except ValueError as problem:  # of the environment
+        raise UsageError(problem) from None
     report = look(load_graph(args.graph, args.root), args)
     show(report, as_json=args.json)
     if args.plot is not None:
         from pyg_sparse.cli.picture import save
 
-        save(report.drawing, args.plot)
-        print(f"wrote {args.plot}", file=sys.stderr)
+        _write(args.plot, lambda: save(report.drawing, args.plot))
     if args.html is not None:
-        from pyg_sparse.cli.page import page
-
-        args.html.write_text(page(report), encoding="utf-8")
-        print(f"wrote {args.html}", file=sys.stderr)
+        _write(args.html, lambda: args.html.write_text(page(report), encoding="utf-8"))
     if report.failed:
         raise Failure(report.failed)
     return 0
+
+
+def _write(path: Path, write: Callable[[], object]) -> None:
+    try:
+        write()
+    except OSError as problem:
+        raise Failure(f"{path} cannot be written: {problem.strerror or problem}") from None
+    print(f"wrote {path}", file=sys.stderr)

@@ -93,7 +93,7 @@ def _candidates(found: Survey) -> Section:
     how = (
         "by these predictions and how far they can be trusted"
         if found.by_model
-        else "without predictions, as the graph has fewer than 2^18 edges"
+        else "without predictions, for a graph of this size (docs/cli.md)"
     )
     lines = [f"* what plan() takes, {how}"]
     return Section("Predicted ms of a forward product", lines, rows, right=range(2, len(rows[0])))

@@ -68,8 +68,10 @@ def _degrees(axis: Axes, drawing: Drawing) -> None:
     else:
         _points(axis, incoming, "targets, by in-degree", _BLUE)
         _points(axis, outgoing, "sources, by out-degree", _ORANGE)
-    axis.set(xscale="log", yscale="log", xlabel="edges of a node", ylabel="nodes", title="Degree distribution")
-    axis.legend(frameon=False, loc="upper right")
+    axis.set(xlabel="edges of a node", ylabel="nodes", title="Degree distribution")
+    if incoming.any():
+        axis.set(xscale="log", yscale="log")
+    _legend(axis)
 
 
 def _points(axis: Axes, degree: np.ndarray, name: str, color: str) -> None:
@@ -93,7 +95,7 @@ def _matrix(axis: Axes, found: Spy, name: str) -> None:
         handles.append(Patch(color=_RED, label=label))
     elif found.tiles is None:
         handles.append(Patch(color="white", label="a sample of the entries; dense tiles are not sought"))
-    axis.legend(handles=handles, frameon=False, fontsize=7, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12))
+    _legend(axis, handles)
 
 
 def _density(found: Spy, colors: Sequence[_Color]) -> np.ndarray:
@@ -110,6 +112,19 @@ def _density(found: Spy, colors: Sequence[_Color]) -> np.ndarray:
     strength = np.where(count > 0, 0.3 + 0.7 * np.minimum(np.log1p(count) / np.log1p(usual), 1), 0)[:, None]
     picture: np.ndarray = (1 - strength + strength * color).reshape(rows, cols, 3)
     return picture
+
+
+def _legend(axis: Axes, handles: Sequence[Patch] | None = None) -> None:
+    """Below the axes, where it hides nothing."""
+    shown = axis.get_legend_handles_labels()[0] if handles is None else handles
+    axis.legend(
+        handles=shown,
+        frameon=False,
+        fontsize=7,
+        ncols=2 if len(shown) <= 4 else 3,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.12),
+    )
 
 
 def _colors(count: int) -> list[_Color]:
@@ -144,7 +159,7 @@ def _predicted_against_measured(axis: Axes, times: Sequence[Timed]) -> None:
     low, high = min(axis.get_xlim()[0], axis.get_ylim()[0]), max(axis.get_xlim()[1], axis.get_ylim()[1])
     axis.plot([low, high], [low, high], color="gray", linewidth=0.8, zorder=0)
     axis.set(xlim=(low, high), ylim=(low, high))
-    axis.legend(frameon=False, fontsize=8)
+    _legend(axis)
 
 
 def _predicted(axis: Axes, times: Sequence[Timed]) -> None:

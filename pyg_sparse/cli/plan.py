@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 import pyg_sparse
 from pyg_sparse.cli import drawing, options, text
 from pyg_sparse.cli.command import add_command, facts_of, headline
+from pyg_sparse.cli.errors import Failure
 from pyg_sparse.cli.graph import LoadedGraph
 from pyg_sparse.cli.progress import Progress
 from pyg_sparse.cli.report import Report, Section
@@ -35,7 +39,7 @@ def add(commands: Any) -> None:
 
 def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
     edge_index = graph.edge_index.to(args.device)
-    cached = _cache(graph, args)
+    cached = _cache(edge_index, graph, args)
     start = time.perf_counter()
     with Progress() as progress:
         plan = pyg_sparse.plan(
@@ -50,7 +54,7 @@ def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
         )
     seconds = time.perf_counter() - start
     if args.out is not None:
-        plan.save(args.out)
+        _save(plan, args.out)
     title = headline(graph, args.device)
     facts = {
         "command": "plan",
@@ -73,18 +77,25 @@ def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
     return Report(f"plan {graph.name}", facts, sections, drawing.of_plan(title, plan))
 
 
-def _cache(graph: LoadedGraph, args: argparse.Namespace) -> str:
+def _cache(edge_index: Tensor, graph: LoadedGraph, args: argparse.Namespace) -> str:
     """What the cache has to do with the plan that is about to be made."""
     cases = cases_for(args.widths, args.dtypes)
     wanted = Wanted("auto", None, cases, args.budget if args.mode == "tune" else None)
     if args.no_cache:
         return "not used"
-    if is_decided(wanted, graph.edge_index.size(1), square=graph.num_src == graph.num_dst):
+    if is_decided(wanted, edge_index.size(1), square=graph.num_src == graph.num_dst):
         return "not needed, nothing was chosen"
-    memory = Memory.of(graph.edge_index.to(args.device), graph.num_src, graph.num_dst, wanted, True)
+    memory = Memory.of(edge_index, graph.num_src, graph.num_dst, wanted, True)
     if memory is None:
         return "off"
     return "had the choice" if memory.holds() else "has the choice from now on"
+
+
+def _save(plan: pyg_sparse.Plan, path: Path) -> None:
+    try:
+        plan.save(path)
+    except OSError as problem:
+        raise Failure(f"{path} cannot be written: {problem.strerror or problem}") from None
 
 
 def _step(step: Step) -> str:

@@ -11,6 +11,8 @@ from typing import TextIO
 from pyg_sparse.cli import text
 from pyg_sparse.cli.report import Report, Section
 
+_BORDERS = 4  # characters by which a table of rich's is wider
+
 
 def is_rich(stream: TextIO) -> bool:
     return stream.isatty() and find_spec("rich") is not None
@@ -41,7 +43,10 @@ def _rich(sections: Sequence[Section]) -> None:
         console.print(Text(section.title, style="bold"))
         for line in section.lines:
             console.print(Text(line))
-        if section.rows:
+        plain = text.table(section.rows, section.right).splitlines() if section.rows else []
+        if max(map(len, plain), default=0) + _BORDERS > console.width:  # rich would cut cells off
+            print(*plain, "", sep="\n")
+        elif section.rows:
             table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
             for i, name in enumerate(section.rows[0]):
                 table.add_column(Text(name), justify="right" if i in section.right else "left", no_wrap=True)
