@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class Drawing:
     """
     Attributes:
         in_degree, out_degree: of the targets and of the sources.
-        matrix: the chosen one, of the forward direction.
+        build: makes the chosen matrix, of the forward direction; only a picture needs it.
         chosen: what it is called.
         times: of the candidates.
     """
@@ -38,7 +38,7 @@ class Drawing:
     title: str
     in_degree: Tensor
     out_degree: Tensor
-    matrix: SparseMatrix
+    build: Callable[[], SparseMatrix]
     chosen: str
     times: Sequence[Timed]
 
@@ -49,7 +49,7 @@ def of_survey(title: str, found: Survey, measured: Mapping[tuple[Candidate, Prod
         title=title,
         in_degree=found.rows.lengths(),
         out_degree=found.t_rows.lengths(),
-        matrix=found.build(base),
+        build=lambda: found.build(base),
         chosen=str(base),
         times=[
             Timed(
@@ -73,4 +73,4 @@ def of_plan(title: str, plan: Plan) -> Drawing:
             candidate = Candidate.from_dict(entry["candidate"])
             times.append(Timed(str(case), candidate, entry.get("predicted_ms"), entry.get("measured_ms"), i == 0))
     chosen = f"{plan.forward.name}, rows by {plan.orders[0]}"
-    return Drawing(title, plan.in_degree, plan.out_degree, plan.forward, chosen, times)
+    return Drawing(title, plan.in_degree, plan.out_degree, lambda: plan.forward, chosen, times)

@@ -58,9 +58,8 @@ def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
 
 def _features(found: Features) -> Section:
     """The three groups side by side."""
-    groups = (found.intrinsic, found.representation, found.spgemm)
     columns = []
-    for group in groups:
+    for group in (found.intrinsic, found.representation, found.spgemm):
         names = [f.name for f in fields(group)]
         columns.append([(name, _number(getattr(group, name), estimated=name in found.sampled)) for name in names])
     rows = [[cell for pair in row for cell in pair] for row in zip_longest(*columns, fillvalue=("", ""))]
@@ -75,11 +74,11 @@ def _number(value: float, *, estimated: bool) -> str:
 
 
 def _candidates(found: Survey) -> Section:
-    """The fastest in the middle product first."""
-    middle = found.products[len(found.products) // 2].case
+    """In the planner's order for the product in the middle: by time, and by how far a prediction can be trusted."""
+    middle = found.products[len(found.products) // 2]
 
     def key(entry: Any) -> float:
-        return entry.cost(middle)
+        return entry.cost(middle.case)
 
     rows = [["format", "rows by", *map(str, found.products)]]
     for entry in sorted(found.scored, key=key):
@@ -90,10 +89,6 @@ def _candidates(found: Survey) -> Section:
             cells.append((text.ms(prediction.ms) if prediction else "-") + f" {mark}")
         name, _, order = str(entry.candidate).partition(", rows by ")
         rows.append([name, order, *cells])
-    how = (
-        "by these predictions and how far they can be trusted"
-        if found.by_model
-        else "without predictions, for a graph of this size (docs/cli.md)"
-    )
-    lines = [f"* what plan() takes, {how}"]
+    how = "by these predictions" if found.by_model else "without predictions, for a graph of this size (docs/cli.md)"
+    lines = [f"* what plan() takes, {how}", f"in the planner's order for {middle}"]
     return Section("Predicted ms of a forward product", lines, rows, right=range(2, len(rows[0])))

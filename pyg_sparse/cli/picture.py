@@ -53,7 +53,7 @@ def draw(drawing: Drawing) -> Figure:
     axes = figure.subplots(1, 3)
     figure.suptitle(drawing.title, fontsize=9, color="gray")
     _degrees(axes[0], drawing)
-    _matrix(axes[1], spy(drawing.matrix), drawing.chosen)
+    _matrix(axes[1], spy(drawing.build()), drawing.chosen)
     if any(time.measured is not None for time in drawing.times):
         _predicted_against_measured(axes[2], drawing.times)
     else:

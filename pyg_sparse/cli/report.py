@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ class Report:
         facts: all of it, for JSON.
         sections: all of it, for people.
         drawing: what a picture shows.
+        failed: why the command fails all the same; empty if it does not.
     """
 
     title: str
     facts: dict[str, Any]
     sections: Sequence[Section]
     drawing: Drawing
-    failed: str = field(default="")
+    failed: str = ""

@@ -248,24 +248,18 @@ def test_a_reader_that_is_gone():
     assert (result.returncode, result.stderr) == (141, "")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 @pytest.mark.parametrize(("columns", "has_rules"), [("120", True), ("40", False)])
 def test_on_a_terminal(columns, has_rules):
     pytest.importorskip("rich")
-    import pty
-
-    shown = bytearray()
-    code = (
-        "import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'pyg_sparse', 'inspect', 'KarateClub', "
-        "'--widths', '8']) >> 8)"
-    )
-    assert pty  # what the other process uses
-    environment = os.environ | {"COLUMNS": columns, "TERM": "xterm-256color"}
+    pytest.importorskip("pty")
+    command = "[sys.executable, '-m', 'pyg_sparse', 'inspect', 'KarateClub', '--widths', '8']"
     result = subprocess.run(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, env=environment
+        [sys.executable, "-c", f"import pty, sys; sys.exit(pty.spawn({command}) >> 8)"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=os.environ | {"COLUMNS": columns, "TERM": "xterm-256color"},
     )
-    shown += result.stdout
     assert result.returncode == 0
-    assert b"\x1b[1mKarateClub" in shown  # bold
-    features = shown.decode().partition("Features")[2].partition("Degrees")[0]
+    assert b"\x1b[1mKarateClub" in result.stdout  # bold
+    features = result.stdout.decode().partition("Features")[2].partition("Degrees")[0]
     assert ("\u2500" in features) == has_rules  # a table too wide for the terminal is plain
