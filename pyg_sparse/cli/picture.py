@@ -109,7 +109,7 @@ def _density(found: Spy, colors: Sequence[_Color]) -> np.ndarray:
     color = (1 - red) * color + red * np.array(to_rgb(_RED))
     # The least that is drawn can still be seen, and a usual cell is not far from the fullest.
     usual = np.quantile(count[count > 0], 0.95)
-    strength = np.where(count > 0, 0.3 + 0.7 * np.minimum(np.log1p(count) / np.log1p(usual), 1), 0)[:, None]
+    strength = np.where(count > 0, 0.3 + 0.7 * np.minimum(np.sqrt(count / usual), 1), 0)[:, None]
     picture: np.ndarray = (1 - strength + strength * color).reshape(rows, cols, 3)
     return picture
 
@@ -181,6 +181,6 @@ def _predicted(axis: Axes, times: Sequence[Timed]) -> None:
         color=[_BLUE if t.chosen else _GRAY for t in shown],
     )
     axis.bar_label(bars, [f"{t.predicted:.3g}" for t in shown], padding=2, fontsize=8)
-    axis.invert_yaxis()
+    axis.set_ylim(max(len(shown), 8) - 0.5, -0.6)  # few bars are no thicker than many
     axis.set(title=f"Predicted ms, {product}", xlabel="ms (blue: what plan() takes)")
     axis.margins(x=0.12)
