@@ -13,7 +13,7 @@ PYTEST_ARGS ?= $(shell $(PY) -c 'from importlib.util import find_spec; print("-n
 
 PY := $(if $(VENV),$(VENV)/bin/python,$(PYTHON))
 PIP := $(PY) -m pip --disable-pip-version-check -qq
-EXTRAS := .[test,plots,dev]
+EXTRAS := .[test,plots,cli,dev]
 INSTALL := --no-build-isolation $(if $(VENV),-e "$(EXTRAS)",--no-deps -e .)
 STAMPS := $(or $(VENV),build/current-python)/.pyg_sparse
 SOURCES := $(shell find csrc -type f)

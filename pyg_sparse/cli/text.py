@@ -15,6 +15,11 @@ def size(count: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
 
 
+def ms(value: float) -> str:
+    """Milliseconds, in three digits."""
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
 def age(seconds: float) -> str:
     """How long ago something was, by its largest unit."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):

@@ -75,6 +75,16 @@ def orders_for(rows: Rows, t_rows: Rows, wanted: str) -> Iterator[tuple[str, Ord
 
 def decide(rows: Rows, t_rows: Rows, wanted: Wanted, device: Device) -> Choice:
     """Predicts every candidate's time in every case, and measures the first of them if there is time for that."""
+    orders, scored = score(rows, t_rows, wanted, device)
+    if wanted.budget_s is not None:
+        tune(rows, orders, scored, wanted.cases, wanted.budget_s, wanted.progress)
+    base, special = choose(scored, wanted.cases)
+    names = {base.order, *(candidate.order for candidate in special.values())}
+    return Choice(base, special, {name: orders[name] for name in names}, scored)
+
+
+def score(rows: Rows, t_rows: Rows, wanted: Wanted, device: Device) -> tuple[dict[str, Order | None], list[Scored]]:
+    """All orders, and every candidate with its predicted times."""
     lengths = Lengths.of(rows)
     specs: Sequence[FormatSpec] = [wanted.spec] if wanted.spec else candidate_specs(
         rows.num_rows, rows.nnz, on_cuda=rows.col.is_cuda
@@ -94,11 +104,7 @@ def decide(rows: Rows, t_rows: Rows, wanted: Wanted, device: Device) -> Choice:
                 if prediction is not None:
                     entry.predicted[case] = prediction
             scored.append(entry)
-    if wanted.budget_s is not None:
-        tune(rows, orders, scored, wanted.cases, wanted.budget_s, wanted.progress)
-    base, special = choose(scored, wanted.cases)
-    names = {base.order, *(candidate.order for candidate in special.values())}
-    return Choice(base, special, {name: orders[name] for name in names}, scored)
+    return orders, scored
 
 
 def _by_length(rows: Rows) -> Order:

@@ -146,8 +146,9 @@ def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     seen = set()
     for name, tensor in tensors.items():
         own = tensor.detach().cpu().contiguous()
-        if own.untyped_storage().nbytes() != own.nbytes or own.data_ptr() in seen:
-            own = own.clone()
+        # contiguous() leaves the stride of an axis of size 1 as it is, which no view of bytes takes.
+        if own.untyped_storage().nbytes() != own.nbytes or own.data_ptr() in seen or 1 in own.shape:
+            own = own.clone(memory_format=torch.contiguous_format)
         seen.add(own.data_ptr())
         plain[name] = own
     return plain

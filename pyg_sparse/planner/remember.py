@@ -57,6 +57,10 @@ class Memory:
         }
         return Memory(store, key, edge_index.device, (num_dst, num_src))
 
+    def holds(self) -> bool:
+        """Whether a choice was kept, so that nothing will be predicted or measured."""
+        return self.store.get(self.key) is not None
+
     def plan(self) -> Plan | None:
         """The whole plan, if it was kept."""
         if self.device.type != "cpu":  # a GPU sorts edges in less time than a file is read in

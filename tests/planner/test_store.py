@@ -106,6 +106,14 @@ def test_tensors_may_share_memory(store):
     assert_is_what_was_put(get_quietly(store), {}, tensors)
 
 
+def test_strides_of_axes_of_size_1(store):
+    single = torch.arange(4)[::2][:1]
+    tensors = {"view": single, "own": single.int()}
+    assert {tensor.stride() for tensor in tensors.values()} == {(2,)}
+    assert store.put(KEY, {}, tensors)
+    assert get_quietly(store).tensors["own"].tolist() == [0]
+
+
 def test_writing_to_a_tensor_does_not_write_to_the_file(store):
     store.put(KEY, {}, {"x": torch.zeros(5000)})
     get_quietly(store).tensors["x"].fill_(1)
