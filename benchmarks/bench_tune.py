@@ -72,7 +72,8 @@ def measure_member(member: Member, arguments: argparse.Namespace, device: torch.
     best = min(times, key=times.__getitem__)
     common = {
         "bench": "tune", "graph": member.name, "source": graph.source, "op": "spmm", "k": arguments.width,
-        "dtype": "float32", "direction": "fwd", "best": f"{best[1]!r}, {best[0]}", "best_ms": results.short(times[best]),
+        "dtype": "float32", "direction": "fwd", "best": f"{best[1]!r}, {best[0]}",
+        "best_ms": results.short(times[best]),
     }  # fmt: skip
     found = []
     for impl, candidate in chosen.items():

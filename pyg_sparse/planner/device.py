@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_sparse._extension import build_info
 from pyg_sparse.formats import Csr, Rows, SparseMatrix
-from pyg_sparse.planner.timing import time_product
+from pyg_sparse.planner.timing import samples_of
 
 _NEAR_BYTES = {"cuda": 1 << 24, "cpu": 1 << 18}  # of x: in L2, and in a core's own cache
 _FAR_BYTES = {"cuda": 1 << 29, "cpu": 1 << 28}
@@ -20,6 +20,7 @@ _GATHERED = {"cuda": 1 << 22, "cpu": 1 << 18}  # rows of x
 _WIDTH = {"cuda": 128, "cpu": 32}
 _ROW = 64  # entries
 _CHAIN = 1 << 13  # entries that one warp sums
+_BUDGET_MS = 150.0  # of each speed
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,18 @@ def measure(device: torch.device) -> Device:
     kind = device.type
     copied = torch.ones(_COPY_BYTES[kind] // 4, device=device)
     target = torch.empty_like(copied)
-    copy_ms = time_product(lambda: target.copy_(copied), device)
+    copy_ms = _fastest(lambda: target.copy_(copied), device)
     width = _WIDTH[kind]
     gathered = _GATHERED[kind] * width * 4
     near, far = (
-        gathered / time_product(_gather(device, limit[kind] // (4 * width), _GATHERED[kind], width), device) / 1e6
+        gathered / _fastest(_gather(device, limit[kind] // (4 * width), _GATHERED[kind], width), device) / 1e6
         for limit in (_NEAR_BYTES, _FAR_BYTES)
     )
-    launch_ms = time_product(_gather(device, 8, 8, 8), device)
+    launch_ms = _fastest(_gather(device, 8, 8, 8), device)
     wait_us = 0.0
     if kind == "cuda":
         # A warp has 4 entries of 32 features side by side, and 8 loads on their way.
-        wait_us = (time_product(_chain(device), device) - launch_ms) * 1e3 / (_CHAIN / 32)
+        wait_us = (_fastest(_chain(device), device) - launch_ms) * 1e3 / (_CHAIN / 32)
     return Device(
         kind=kind,
         name=device_name(device),
@@ -104,6 +105,11 @@ def _cache_bytes(device: torch.device) -> int:
 
 def _short(value: float) -> float:
     return float(f"{value:.4g}")
+
+
+def _fastest(run: Callable[[], Any], device: torch.device) -> float:
+    """Milliseconds: the least of several, as other work on the machine must not be remembered as the device's speed."""
+    return min(samples_of(run, device, _BUDGET_MS))
 
 
 def _gather(device: torch.device, num_cols: int, entries: int, width: int) -> Callable[[], Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from pyg_sparse.planner.choice import Scored
 from pyg_sparse.planner.device import product
 from pyg_sparse.planner.timing import time_product
 
-_HOPELESS = 1.6  # predicted to take so much longer than the fastest measured: predictions are not that wrong
+_HOPELESS = 1.6  # predicted to take so much longer than the fastest measured was: predictions are not that wrong
 _MOST = 16  # candidates
 _BUDGET_MS = 20.0  # of a candidate and a case
 _DTYPE = {8: torch.float64, 4: torch.float32, 2: torch.bfloat16}
@@ -47,10 +46,11 @@ def tune(
     """Adds what it measures to ``scored``.
 
     The candidates that are predicted to be first in some case come first; at least one is measured. Stops where
-    the others are predicted to be far behind in every case, or after ``budget_s`` seconds.
+    the others are predicted to be far behind in every case, or after ``budget_s`` seconds. Predictions are compared with
+    predictions: all of them may be wrong by the same factor.
     """
     start = time.perf_counter()
-    best = dict.fromkeys(cases, math.inf)
+    best: dict[Case, Scored] = {}
     ranked = sorted(scored, key=lambda entry: _lead(entry, scored, cases))[:_MOST]
     for done, entry in enumerate(ranked, 1):
         if done > 1 and (time.perf_counter() - start > budget_s or _is_hopeless(entry, best)):
@@ -61,7 +61,8 @@ def tune(
         for case in cases:
             x = torch.randn(rows.num_cols, case.width, device=rows.col.device).to(_DTYPE[case.itemsize])
             entry.measured[case] = time_product(lambda: product(matrix, x), x.device, _BUDGET_MS)  # noqa: B023
-            best[case] = min(best[case], entry.measured[case])
+            if case not in best or entry.measured[case] < best[case].measured[case]:
+                best[case] = entry
         if progress is not None:
             progress(Step(entry.candidate, entry.measured, done, len(ranked), time.perf_counter() - start))
 
@@ -71,7 +72,11 @@ def _lead(entry: Scored, scored: Sequence[Scored], cases: Sequence[Case]) -> flo
     return min(entry.cost(case) / min(other.cost(case) for other in scored) for case in cases)
 
 
-def _is_hopeless(entry: Scored, best: Mapping[Case, float]) -> bool:
+def _is_hopeless(entry: Scored, best: Mapping[Case, Scored]) -> bool:
+    """``best``: the fastest measured, in each case."""
     return all(
-        case in entry.predicted and entry.predicted[case].ms > _HOPELESS * fastest for case, fastest in best.items()
+        case in entry.predicted
+        and case in fastest.predicted
+        and entry.predicted[case].ms > _HOPELESS * fastest.predicted[case].ms
+        for case, fastest in best.items()
     )
