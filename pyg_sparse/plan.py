@@ -207,15 +207,18 @@ class Plan:
 
         return load_plan(path, device)
 
-    def check(self) -> None:
-        """Raises ValueError unless every index in the plan's tensors is in range."""
+    def check(self, *, edges: bool = True) -> None:
+        """Raises ValueError unless every index in the plan's tensors is in range.
+
+        ``edges``: also whether they are sorted as the plan says, which only CUDA's sddmm relies on.
+        """
         expected = {"forward": (self.num_dst, self.num_src), "backward": (self.num_src, self.num_dst)}
         for pair in self.pairs():
             for name, shape in expected.items():
                 matrix = getattr(pair, name)
                 require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
                 matrix.check()
-            if self.edges != "otherwise" and self.has_edge_values:  # sddmm relies on it
+            if edges and self.edges != "otherwise" and self.has_edge_values:
                 dst, src = pair.forward.to_coo()
                 require(is_sorted(dst if self.edges == "by target" else src), "edges")
         for name, size in (("in_degree", self.num_dst), ("out_degree", self.num_src)):

@@ -97,7 +97,7 @@ MALFORMED = (AttributeError, IndexError, KeyError, RecursionError, RuntimeError,
 """What :func:`unpack` raises for what is no plan."""
 
 
-def unpack(about: Any, tensors: dict[str, Tensor]) -> Plan:
+def unpack(about: Any, tensors: dict[str, Tensor], *, check_edges: bool = True) -> Plan:
     """The plan, checked: no kernel will read past its tensors. Raises one of ``MALFORMED``."""
     if about["version"] != VERSION:
         raise ValueError(f"it has version {about['version']}, this library reads {VERSION}")
@@ -129,7 +129,7 @@ def unpack(about: Any, tensors: dict[str, Tensor]) -> Plan:
         report=dict(about["report"]),
         **{name: tensors[name] for name in _VECTORS},
     )
-    plan.check()
+    plan.check(edges=check_edges)
     return plan
 
 

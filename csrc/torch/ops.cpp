@@ -152,6 +152,7 @@ STABLE_TORCH_LIBRARY(pyg_sparse, m) {
   m.def("row_features(Tensor rowptr, Tensor row, Tensor col, Tensor weight) -> Tensor");
   m.def("fingerprint(Tensor pairs) -> Tensor");
   m.def("rcm(Tensor rowptr, Tensor row, Tensor col) -> Tensor");
+  m.def("each_once(Tensor index, Tensor? col, int size) -> bool");
   m.def("build_info() -> str");
 }
 

@@ -65,7 +65,7 @@ class SparseMatrix(ABC):
         if self.slot.numel():
             require(self.slot.shape == self.col.shape, "slot's shape")
             require(in_range(self.slot, 0, self.nnz), "slot's range")  # kernels read values in padding, too
-            require(each_once(self.slot[self.col >= 0], self.nnz), "slot")
+            require(each_once(self.slot, self.nnz, self.col), "slot")
 
     @property
     def layout(self) -> list[Tensor]:

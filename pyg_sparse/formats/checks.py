@@ -38,8 +38,13 @@ def is_index(index: Tensor, size: int, low: int, high: int) -> bool:
     return index.dtype == torch.int32 and index.shape == (size,) and in_range(index, low, high)
 
 
-def each_once(index: Tensor, size: int) -> bool:
-    """Whether ``index`` holds each of 0 ... size - 1 exactly once."""
+def each_once(index: Tensor, size: int, col: Tensor | None = None) -> bool:
+    """Whether ``index`` holds each of 0 ... size - 1 exactly once; with ``col``, where that is not negative."""
+    if not index.is_cuda:
+        found: bool = torch.ops.pyg_sparse.each_once(index, col, size)
+        return found
+    if col is not None:
+        index = index[col >= 0]
     if index.numel() != size or not in_range(index, 0, size):
         return False
     return bool((torch.bincount(index, minlength=size) == 1).all())

@@ -69,7 +69,8 @@ class Memory:
         if record is None:
             return None
         try:
-            return unpack(record.about, {name: tensor.clone() for name, tensor in record.tensors.items()})
+            tensors = {name: tensor.clone() for name, tensor in record.tensors.items()}
+            return unpack(record.about, tensors, check_edges=False)
         except MALFORMED:
             return None
 

@@ -12,7 +12,7 @@ from pyg_sparse.formats import Rows
 from pyg_sparse.order import Order, arrange
 from pyg_sparse.planner.candidates import Candidate
 from pyg_sparse.planner.cases import Case
-from pyg_sparse.planner.choice import Scored
+from pyg_sparse.planner.choice import Scored, choose
 from pyg_sparse.planner.device import product
 from pyg_sparse.planner.timing import time_product
 
@@ -45,13 +45,14 @@ def tune(
 ) -> None:
     """Adds what it measures to ``scored``.
 
-    The candidates that are predicted to be first in some case come first; at least one is measured. Stops where
-    the others are predicted to be far behind in every case, or after ``budget_s`` seconds. Predictions are compared with
-    predictions: all of them may be wrong by the same factor.
+    What would be chosen without measuring comes first, and is measured in any case, then the candidates that are
+    predicted to be first in some case. Stops where the others are predicted to be far behind in every case, or after
+    ``budget_s`` seconds. Predictions are compared with predictions: all may be wrong by the same factor.
     """
     start = time.perf_counter()
     best: dict[Case, Scored] = {}
-    ranked = sorted(scored, key=lambda entry: _lead(entry, scored, cases))[:_MOST]
+    base, _ = choose(scored, cases)
+    ranked = sorted(scored, key=lambda entry: (entry.candidate != base, _lead(entry, scored, cases)))[:_MOST]
     for done, entry in enumerate(ranked, 1):
         if done > 1 and (time.perf_counter() - start > budget_s or _is_hopeless(entry, best)):
             continue
