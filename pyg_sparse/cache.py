@@ -22,6 +22,7 @@ NumNodes = int | tuple[int, int]
 class _Entry:
     state: tuple[object, ...]
     plans: dict[NumNodes, Plan] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 _entries = WeakTensorKeyDictionary()
@@ -40,19 +41,21 @@ def plan_for(edge_index: Tensor, num_nodes: NumNodes, *, edge_values: bool) -> P
 
     A change is seen by the tensor's version counter, address and shape. What PyTorch does not see, such as
     a write through ``edge_index.data`` or through the NumPy array it was made from, is not seen here either.
-    Tensors made under ``torch.inference_mode`` have no version counter; they are planned on every call.
+    The cache on disk is not used: a layer may be given another sampled graph at every step. Tensors made under
+    ``torch.inference_mode`` have no version counter; they are planned on every call.
     """
     if edge_index.is_inference():
-        return plan(_edges(edge_index), num_nodes, edge_values=edge_values)
+        return plan(_edges(edge_index), num_nodes, edge_values=edge_values, cache=False)
 
     state = _state(edge_index)
-    with _lock:  # held while building: a second thread that wants the same plan waits instead of building it again
+    with _lock:
         entry = _entries.get(edge_index)
         if entry is None or entry.state != state:
             entry = _entries[edge_index] = _Entry(state)
+    with entry.lock:  # a second thread that wants the same plan waits instead of building it again
         found = entry.plans.get(num_nodes)
         if found is None or (edge_values and not found.has_edge_values):
-            found = plan(_edges(edge_index), num_nodes, edge_values=edge_values)
+            found = plan(_edges(edge_index), num_nodes, edge_values=edge_values, cache=False)
             entry.plans[num_nodes] = found
         return found
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyg_sparse.planner.tune import Progress
 
 MODES = ("auto", "tune")
+DEFAULT_BUDGET = 2.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,7 @@ class Plan:
     @property
     def has_edge_values(self) -> bool:
         """Whether the plan takes explicit edge values (``edge_values=True`` when it was made)."""
-        return all(matrix.has_slots for matrix in self.matrices())
+        return self.forward.has_slots and self.backward.has_slots
 
     def t(self) -> Plan:
         """The plan of the reversed graph; it shares every tensor with this one."""
@@ -218,6 +219,8 @@ class Plan:
                 matrix = getattr(pair, name)
                 require((matrix.num_rows, matrix.num_cols, matrix.nnz) == (*shape, self.num_edges), f"{name}'s shape")
                 matrix.check()
+            if self.symmetric:  # backward's slots are used with forward's structure
+                require(_same_structure(pair.forward, pair.backward), "symmetric")
             if edges and self.edges != "otherwise" and self.has_edge_values:
                 dst, src = pair.forward.to_coo()
                 require(is_sorted(dst if self.edges == "by target" else src), "edges")
@@ -308,7 +311,7 @@ def plan(
     format: str | FormatSpec = "auto",
     order: str = "auto",
     edge_values: bool = True,
-    budget: float = 2.0,
+    budget: float = DEFAULT_BUDGET,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> Plan:
@@ -342,15 +345,15 @@ def plan(
     """
     check_edge_index(edge_index)
     check_device(edge_index.device)
-    num_src, num_dst = check_num_nodes(edge_index, num_nodes)
     spec = _spec(format)
     if order not in ORDERS:
         raise ValueError(f"order={order!r} must be one of {', '.join(ORDERS)}")
     if mode not in MODES:
         raise ValueError(f"mode={mode!r} must be one of {', '.join(MODES)}")
-    if not isinstance(budget, int | float) or not 0 < budget < float("inf"):
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < float("inf"):
         raise ValueError(f"budget={budget!r} must be a positive number of seconds")
     cases = cases_for(widths, dtypes)
+    num_src, num_dst = check_num_nodes(edge_index, num_nodes)
 
     from pyg_sparse.planner.decide import Wanted
     from pyg_sparse.planner.make import make_plan
@@ -383,6 +386,14 @@ def _spec(format: str | FormatSpec) -> FormatSpec | None:
         return None
     specs = ", ".join(f"{cls.__name__}(...)" for cls in SPECS.values())
     raise ValueError(f'format={format!r} must be "auto" or one of {specs}')
+
+
+def _same_structure(a: SparseMatrix, b: SparseMatrix) -> bool:
+    """But for the slot maps, which have the same size."""
+    if a.name != b.name or a.slot.shape != b.slot.shape:
+        return False
+    others = b.tensors()
+    return all(name == "slot" or others[name] is t or torch.equal(others[name], t) for name, t in a.tensors().items())
 
 
 def share_structure(matrix: SparseMatrix, other: SparseMatrix) -> SparseMatrix:

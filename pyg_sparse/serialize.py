@@ -17,6 +17,7 @@ from torch import Tensor
 from pyg_sparse.formats import FORMATS, SparseMatrix
 from pyg_sparse.plan import Pair, Plan, side_of
 from pyg_sparse.planner.cases import Case
+from pyg_sparse.planner.choice import check_report
 from pyg_sparse.side import REVERSED
 
 VERSION = 6
@@ -93,7 +94,17 @@ def load_plan(path: str | os.PathLike[str], device: torch.device | str) -> Plan:
     return plan.to(device)
 
 
-MALFORMED = (AttributeError, IndexError, KeyError, RecursionError, RuntimeError, TypeError, ValueError)
+MALFORMED = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """What :func:`unpack` raises for what is no plan."""
 
 
@@ -126,7 +137,7 @@ def unpack(about: Any, tensors: dict[str, Tensor], *, check_edges: bool = True) 
         orders=pairs[0].orders,
         edges=edges,
         special=tuple(pairs[1:]),
-        report=dict(about["report"]),
+        report=_report(about["report"]),
         **{name: tensors[name] for name in _VECTORS},
     )
     plan.check(edges=check_edges)
@@ -137,6 +148,14 @@ def _orders(names: Any) -> tuple[str, str]:
     if not (isinstance(names, list) and len(names) == 2 and all(isinstance(name, str) for name in names)):
         raise ValueError(f"orders must be two names, not {names!r}")
     return names[0], names[1]
+
+
+def _report(about: Any) -> dict[str, Any]:
+    if about and about.keys() != {"forward", "backward"}:
+        raise ValueError(f"a report must be of both directions, not of {', '.join(map(str, about))}")
+    for side in about.values():
+        check_report(side)
+    return dict(about)
 
 
 def _edges(name: Any) -> str:

@@ -7,7 +7,8 @@ namespace pyg_sparse::cpu {
 
 template <typename Index>
 bool each_once(const Index* index, const int32_t* col, int64_t count, int64_t size) {
-  std::vector<uint64_t> seen(static_cast<std::size_t>((size + 63) / 64));
+  if (count < size) return false;  // also where size is absurd
+  std::vector<uint64_t> seen(static_cast<std::size_t>(size / 64 + 1));
   int64_t found = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (col && col[i] < 0) continue;

@@ -71,7 +71,7 @@ def _read(path: Path, reader: Callable[[Path], Found]) -> Found:
         return reader(path)
     except OSError as problem:
         raise UsageError(f"GRAPH={str(path)!r} cannot be read: {problem.strerror or problem}") from None
-    except ValueError as problem:
+    except (TypeError, ValueError) as problem:  # TypeError: an array of no numbers
         raise UsageError(f"GRAPH={str(path)!r} {problem}") from None
 
 

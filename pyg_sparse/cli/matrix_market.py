@@ -43,7 +43,10 @@ def _read(file: BinaryIO | gzip.GzipFile) -> tuple[Tensor, tuple[int, int]]:
     if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
         raise ValueError(f"has no line of rows, columns and entries, but {line[:80].decode('latin-1').strip()!r}")
     num_rows, num_cols, entries = map(int, sizes)
-    index = _numbers(file.read(), _NUMBERS[field], entries)[:, :2].astype(np.int64) - 1
+    place = _numbers(file.read(), _NUMBERS[field], entries)[:, :2]
+    if not np.array_equal(place, np.floor(place)):  # nan is not equal either
+        raise ValueError("has an entry whose row or column is no whole number")
+    index = place.astype(np.int64) - 1
     row, col = index.T
     if entries and (index.min() < 0 or row.max() >= num_rows or col.max() >= num_cols):
         raise ValueError(f"has an entry outside of its {num_rows} rows and {num_cols} columns")

@@ -39,7 +39,8 @@ def add(commands: Any) -> None:
 
 def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
     edge_index = graph.edge_index.to(args.device)
-    cached = _cache(edge_index, graph, args)
+    memory = _memory(edge_index, graph, args)
+    had = isinstance(memory, Memory) and memory.holds()
     start = time.perf_counter()
     with Progress() as progress:
         plan = pyg_sparse.plan(
@@ -53,6 +54,7 @@ def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
             progress=lambda step: progress.step(step.done, step.planned, _step(step)),
         )
     seconds = time.perf_counter() - start
+    cached = _cached(memory, had)
     if args.out is not None:
         _save(plan, args.out)
     title = headline(graph, args.device)
@@ -77,18 +79,24 @@ def _look(graph: LoadedGraph, args: argparse.Namespace) -> Report:
     return Report(f"plan {graph.name}", facts, sections, drawing.of_plan(title, plan))
 
 
-def _cache(edge_index: Tensor, graph: LoadedGraph, args: argparse.Namespace) -> str:
-    """What the cache has to do with the plan that is about to be made."""
+def _memory(edge_index: Tensor, graph: LoadedGraph, args: argparse.Namespace) -> Memory | str:
+    """What the cache keeps of such plans, or why it keeps nothing."""
     cases = cases_for(args.widths, args.dtypes)
     wanted = Wanted("auto", None, cases, args.budget if args.mode == "tune" else None)
     if args.no_cache:
         return "not used"
-    if is_decided(wanted, edge_index.size(1), square=graph.num_src == graph.num_dst):
+    if is_decided(wanted, edge_index.size(1)):
         return "not needed, nothing was chosen"
-    memory = Memory.of(edge_index, graph.num_src, graph.num_dst, wanted, True)
-    if memory is None:
-        return "off"
-    return "had the choice" if memory.holds() else "has the choice from now on"
+    return Memory.of(edge_index, graph.num_src, graph.num_dst, wanted, True) or "off"
+
+
+def _cached(memory: Memory | str, had: bool) -> str:
+    """``had``: before the plan was made."""
+    if isinstance(memory, str):
+        return memory
+    if had:
+        return "had the choice"
+    return "has the choice from now on" if memory.holds() else "the choice could not be kept"
 
 
 def _save(plan: pyg_sparse.Plan, path: Path) -> None:

@@ -77,6 +77,6 @@ def survey(graph: LoadedGraph, wanted: list[Product], device: torch.device) -> S
     speeds = device_speeds(device, Store.default())
     orders, scored = score(rows, t_rows, Wanted("auto", None, tuple(sorted({*cases, *own}))), speeds)
     auto = Wanted("auto", None, cases)
-    by_model = not is_decided(auto, rows.nnz, square=rows.num_rows == rows.num_cols)
+    by_model = not is_decided(auto, rows.nnz)
     choice = Choice(*choose(scored, cases), orders) if by_model else without_looking(rows, auto)
     return Survey(rows, t_rows, wanted, orders, scored, choice, by_model)

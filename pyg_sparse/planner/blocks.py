@@ -45,7 +45,7 @@ def count_blocks(rows: Rows, rng: np.random.Generator, budget: int = BUDGET) -> 
     num_bands = -(-rows.num_rows // BAND)
     wanted = num_bands if rows.nnz <= budget else max(num_bands * budget // rows.nnz, 1)
     band = sample(num_bands, wanted, rng)
-    row = (band[:, None] * BAND + torch.arange(BAND)).flatten()
+    row = (band[:, None] * BAND + torch.arange(BAND, device=band.device)).flatten()
     row = row[row < rows.num_rows].to(rows.row.device)
     position, owner = entries(rows.rowptr, stored(rows.row)[row])
     r, c = owner % BAND, rows.col[position].long()  # only the last band can have fewer rows

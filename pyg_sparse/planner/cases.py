@@ -41,6 +41,9 @@ def cases_for(widths: Iterable[int] | None, dtypes: Iterable[torch.dtype] | None
     Raises:
         TypeError, ValueError: a width is not a positive int, a dtype not one of ``DTYPES``, or there are none.
     """
+    for name, given in (("widths", widths), ("dtypes", dtypes)):
+        if given is not None and not isinstance(given, Iterable):
+            raise TypeError(f"{name}={given!r} must be several, such as [{given!r}]")
     wanted = DEFAULT_WIDTHS if widths is None else tuple(widths)
     for width in wanted:
         if type(width) is not int or width < 1:

@@ -106,6 +106,23 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
+def check_report(about: Mapping[str, Any]) -> None:
+    """Raises KeyError, TypeError or ValueError for what :func:`report` does not return and others could not print."""
+    from_report(about, {})
+    if type(about["considered"]) is not int or not about["cases"]:
+        raise ValueError("a report must say how many candidates were considered, and for which cases")
+    for case in about["cases"]:
+        str(Case(int(case["width"]), int(case["itemsize"])))
+        if not case["candidates"]:
+            raise ValueError("a case has no candidates")
+        for entry in case["candidates"]:
+            Candidate.from_dict(entry["candidate"])
+            times = [entry[name] for name in ("predicted_ms", "measured_ms") if name in entry]
+            for ms in (*times, *dict(entry.get("terms_ms", {})).values()):
+                if type(ms) not in (int, float):
+                    raise TypeError(f"{ms!r} is no time")
+
+
 def from_report(about: Mapping[str, Any], orders: Mapping[str, Order | None]) -> Choice:
     """The choice that :func:`report` tells of. Raises KeyError, TypeError or ValueError if it is none."""
     special = {Case(int(w), int(size)): Candidate.from_dict(c) for w, size, c in about["special"]}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
 from pyg_sparse.formats import Csr, FormatSpec, Rows
-from pyg_sparse.order import Order, given_order
+from pyg_sparse.order import Order
 from pyg_sparse.planner.candidates import Candidate, candidate_specs
 from pyg_sparse.planner.cases import Case
 from pyg_sparse.planner.choice import Choice, Scored, choose
@@ -42,33 +42,34 @@ class Wanted:
     progress: Progress | None = None
 
 
-def is_decided(wanted: Wanted, nnz: int, *, square: bool) -> bool:
+def possible(wanted: Wanted, *, square: bool) -> Wanted:
+    """Rows of a matrix that is not square have neither communities nor an order of Reverse Cuthill-McKee."""
+    return wanted if square or wanted.order not in ("community", "rcm") else replace(wanted, order="degree")
+
+
+def is_decided(wanted: Wanted, nnz: int) -> bool:
     """Whether there is nothing to choose, so that neither the graph nor the device need to be looked at."""
     if nnz == 0:
         return True
-    if wanted.order in ("degree", "given", "leading", "rcm") or (wanted.order == "community" and not square):
-        return wanted.spec is not None or (wanted.budget_s is None and nnz < MIN_ENTRIES)
-    if wanted.order == "community":
+    if wanted.order == "community":  # after how many rounds
         return False
+    if wanted.order != "auto" and wanted.spec is not None:
+        return True
     return nnz > MAX_ENTRIES or (nnz < MIN_ENTRIES and wanted.budget_s is None)
 
 
 def without_looking(rows: Rows, wanted: Wanted) -> Choice:
-    """What is taken where :func:`is_decided`: the plain order of the device, and csr."""
+    """What is taken where :func:`is_decided`: the plain order of the device, if none is wanted, and csr."""
     name = wanted.order
-    if name in ("auto", "community"):
-        name = "degree" if rows.col.is_cuda or name == "community" else "given"
+    if name == "auto":
+        name = "degree" if rows.col.is_cuda else "given"
     if rows.nnz == 0:
         name = "degree"
-    order = None if name == "degree" else next((o for n, o in orders_for(rows, rows, name) if n == name), None)
-    name = name if order is not None else "degree"
-    return Choice(Candidate(name, wanted.spec or Csr()), {}, {name: order})
+    orders = dict(orders_for(rows, rows, name))
+    return Choice(Candidate(name, wanted.spec or Csr()), {}, orders)
 
 
 def orders_for(rows: Rows, t_rows: Rows, wanted: str) -> Iterator[tuple[str, Order | None]]:
-    if wanted == "given":
-        yield "given", given_order(rows)
-        return
     for name, order in candidate_orders(rows, t_rows, only=wanted):
         yield name, None if name == "degree" else order
 

@@ -55,7 +55,7 @@ class Device:
 def measure(device: torch.device) -> Device:
     """Takes about a second. Kernels of this library are what is measured, but for the copy."""
     kind = device.type
-    copied = torch.ones(_COPY_BYTES[kind] // 4, device=device)
+    copied = torch.ones(_COPY_BYTES[kind] // 4, dtype=torch.float32, device=device)
     target = torch.empty_like(copied)
     copy_ms = _fastest(lambda: target.copy_(copied), device)
     width = _WIDTH[kind]
@@ -114,15 +114,15 @@ def _fastest(run: Callable[[], Any], device: torch.device) -> float:
 
 def _gather(device: torch.device, num_cols: int, entries: int, width: int) -> Callable[[], Tensor]:
     """A product that sums so many random rows of x, 64 at a time."""
-    generator = torch.Generator().manual_seed(0)
-    col = torch.randint(num_cols, (entries,), generator=generator, dtype=torch.int32).to(device)
+    generator = torch.Generator("cpu").manual_seed(0)
+    col = torch.randint(num_cols, (entries,), generator=generator, dtype=torch.int32, device="cpu").to(device)
     return _product(_matrix(col, max(entries // _ROW, 1), num_cols, Csr()), width)
 
 
 def _chain(device: torch.device) -> Callable[[], Tensor]:
     """A product with a single row, which one warp sums."""
-    generator = torch.Generator().manual_seed(0)
-    col = torch.randint(1 << 12, (_CHAIN,), generator=generator, dtype=torch.int32).to(device)
+    generator = torch.Generator("cpu").manual_seed(0)
+    col = torch.randint(1 << 12, (_CHAIN,), generator=generator, dtype=torch.int32, device="cpu").to(device)
     return _product(_matrix(col, 1, 1 << 12, Csr(1 << 20)), 32)
 
 
@@ -133,7 +133,7 @@ def _matrix(col: Tensor, num_rows: int, num_cols: int, spec: Csr) -> SparseMatri
 
 
 def _product(matrix: SparseMatrix, width: int) -> Callable[[], Tensor]:
-    x = torch.ones(matrix.num_cols, width, device=matrix.device)
+    x = torch.ones(matrix.num_cols, width, dtype=torch.float32, device=matrix.device)
     return lambda: product(matrix, x)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyg_sparse.plan import Plan
 
 _TERMS = 4  # shown of a comparison
-_NOTHING = "nothing was chosen: the graph has fewer than 2^18 edges, or its format and order were given"
+_NOTHING = "nothing was chosen: the graph has fewer than 2^18 or more than 2^30 edges, or format and order were given"
 
 
 def headline(plan: Plan) -> str:

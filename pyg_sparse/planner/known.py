@@ -6,7 +6,9 @@ import threading
 
 import torch
 
+import pyg_sparse
 from pyg_sparse.planner.device import Device, device_name, measure
+from pyg_sparse.planner.folder import warn
 from pyg_sparse.planner.store import Store
 
 _known: dict[str, Device] = {}
@@ -23,7 +25,7 @@ def device_speeds(device: torch.device, store: Store | None) -> Device:
 
 
 def _key(name: str) -> dict[str, str | int]:
-    return {"kind": "device", "device": name}
+    return {"kind": "device", "device": name, "library": pyg_sparse.__version__}
 
 
 def _stored(name: str, store: Store | None) -> Device | None:
@@ -32,10 +34,16 @@ def _stored(name: str, store: Store | None) -> Device | None:
         return None
     try:
         found = Device(**record.about)
-        numbers = (found.cores, found.cache_bytes, found.launch_ms, found.near_gbs, found.far_gbs, found.copy_gbs)
-        return found if found.name == name and all(float(value) > 0 for value in numbers) else None
-    except (TypeError, ValueError):
+    except TypeError as problem:
+        warn(f"the cache's speeds of {name} are not used: {problem}")
         return None
+    numbers = {key: value for key, value in record.about.items() if key not in ("kind", "name", "wait_us")}
+    positive = all(type(value) in (int, float) and 0 < value < float("inf") for value in numbers.values())
+    wait = found.wait_us
+    if found.name != name or found.kind not in ("cpu", "cuda") or not positive or type(wait) not in (int, float):
+        warn(f"the cache's speeds of {name} are not used: {record.about}")
+        return None
+    return found
 
 
 def _measured(name: str, device: torch.device, store: Store | None) -> Device:

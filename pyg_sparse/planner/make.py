@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from pyg_sparse.plan import Pair, Plan, finish, is_sorted, share_structure, side
 from pyg_sparse.planner.candidates import Candidate
 from pyg_sparse.planner.cases import Case
 from pyg_sparse.planner.choice import Choice, report
-from pyg_sparse.planner.decide import Wanted, decide, is_decided, without_looking
+from pyg_sparse.planner.decide import Wanted, decide, is_decided, possible, without_looking
 from pyg_sparse.planner.known import device_speeds
 from pyg_sparse.planner.remember import Memory
 
@@ -23,7 +24,8 @@ def make_plan(
     edge_index: Tensor, num_src: int, num_dst: int, wanted: Wanted, *, edge_values: bool, use_cache: bool
 ) -> Plan:
     """:func:`pyg_sparse.plan`, its arguments checked."""
-    decided = is_decided(wanted, edge_index.size(1), square=num_src == num_dst)
+    wanted = possible(wanted, square=num_src == num_dst)
+    decided = is_decided(wanted, edge_index.size(1))
     memory = Memory.of(edge_index, num_src, num_dst, wanted, edge_values) if use_cache and not decided else None
     if memory and (found := memory.plan()):
         return found
@@ -41,24 +43,12 @@ def make_plan(
     edges = "by target" if is_sorted(dst) else "by source" if is_sorted(src) else "otherwise"
     watch.lap("sort")
 
-    told: dict[str, Any] = {}
-    choices = memory.choices() if memory and not decided else None
-    if choices is None:
-        if decided:
-            forward = without_looking(rows, wanted)
-            choices = forward, forward if symmetric else without_looking(t_rows, wanted)
-        else:
-            device = device_speeds(edge_index.device, memory.store if memory else None)
-            forward = decide(rows, t_rows, wanted, device)
-            choices = forward, forward if symmetric else decide(t_rows, rows, wanted, device)
-    if not decided:
-        told = memory.told if memory and memory.told else {
-            "forward": report(choices[0], wanted.cases), "backward": report(choices[1], wanted.cases)
-        }  # fmt: skip
+    sides = [rows, t_rows]
+    del rows, t_rows  # so that _Build can free them
+    choices, told = _choices(sides, wanted, memory, decided=decided, symmetric=symmetric)
     watch.lap("choose")
 
-    built = _Build([rows, t_rows], choices, symmetric=symmetric, one=symmetric and not edge_values)
-    del rows, t_rows
+    built = _Build(sides, choices, symmetric=symmetric, one=symmetric and not edge_values)
     pairs = built.pairs(wanted.cases, edges)
     watch.lap("build")
     self_loops = src.new_empty(0, dtype=torch.long)
@@ -84,6 +74,24 @@ def make_plan(
     if memory:
         memory.keep(result, choices, watch.seconds)
     return result
+
+
+def _choices(
+    sides: list[Rows], wanted: Wanted, memory: Memory | None, *, decided: bool, symmetric: bool
+) -> tuple[tuple[Choice, Choice], dict[str, Any]]:
+    """Those of both directions, and what is told of them."""
+    rows, t_rows = sides
+    if decided:
+        forward = without_looking(rows, wanted)
+        return (forward, forward if symmetric else without_looking(t_rows, wanted)), {}
+    if memory and (found := memory.choices()):
+        forward, backward = found
+        return (forward, forward if symmetric else backward), memory.told
+    device = device_speeds(rows.col.device, memory.store if memory else None)
+    forward = decide(rows, t_rows, wanted, device)
+    backward = forward if symmetric else decide(t_rows, rows, wanted, device)
+    told = {"forward": report(forward, wanted.cases), "backward": report(backward, wanted.cases)}
+    return (forward, backward), told
 
 
 class _Build:
@@ -117,9 +125,11 @@ class _Build:
 
 def _build_all(rows: Rows, choice: Choice) -> dict[Candidate, SparseMatrix]:
     found: dict[Candidate, SparseMatrix] = {}
-    for candidate in choice.chosen():
-        order = choice.orders[candidate.order]
-        found[candidate] = candidate.spec.build(rows if order is None else arrange(rows, order))
+    for name, order in choice.orders.items():
+        arranged = rows if order is None else arrange(rows, order)
+        for candidate in choice.chosen():
+            if candidate.order == name:
+                found[candidate] = candidate.spec.build(arranged)
     return found
 
 
@@ -133,15 +143,12 @@ class _Watch:
     """Seconds that the steps took, the device's work included."""
 
     def __init__(self, device: torch.device) -> None:
-        import time
-
-        self._now = time.perf_counter
         self._device = device
-        self._last = self._now()
+        self._last = time.perf_counter()
         self.seconds: dict[str, float] = {}
 
     def lap(self, name: str) -> None:
         finish(self._device)
-        now = self._now()
+        now = time.perf_counter()
         self.seconds[name] = now - self._last
         self._last = now

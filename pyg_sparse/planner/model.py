@@ -11,6 +11,9 @@ from pyg_sparse.planner import cpu_terms, cuda_terms
 from pyg_sparse.planner.device import Device
 from pyg_sparse.planner.work import Work
 
+MODEL = 1
+"""To be raised with every change of terms, coefficients, orders or formats: earlier choices are then forgotten."""
+
 Coefficients = dict[str, dict[str, float]]
 """For each class of kernels, each term's."""
 

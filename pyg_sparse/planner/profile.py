@@ -20,6 +20,7 @@ WINDOWS = tuple(1 << i for i in range(8, 20, 2))  # entries
 NEIGHBOURS = 8  # columns whose narrow rows of x lie in one sector
 _STRETCHES, _CPU_STRETCHES = 4, 1
 _SAMPLES = 48
+_LONGEST = 4096  # entries that a warp sums, whatever the row
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,11 @@ def reuse_curves(rows: Rows, order: Tensor) -> tuple[tuple[float, ...], tuple[fl
 
 
 def _columns_in_order(rows: Rows, order: Tensor, end: Tensor, start: int, size: int) -> Tensor:
-    """Columns of ``size`` entries or more from ``start`` on, in the order of the rows; whole rows."""
-    first = int(torch.searchsorted(end, start, right=True))
-    last = int(torch.searchsorted(end, start + size))
-    stored = order[first : last + 1]
-    length = rows.lengths()[stored]
-    before = length.cumsum(0) - length
-    shift = torch.repeat_interleave(rows.rowptr[stored] - before, length)
-    return rows.col[shift + torch.arange(shift.numel(), device=shift.device)]
+    """Columns of the ``size`` entries from ``start`` on, in the order of the rows; ``end``: where each row ends."""
+    place = torch.arange(start, start + size, device=end.device)
+    row = torch.searchsorted(end, place, right=True)
+    stored = order[row]
+    return rows.col[rows.rowptr[stored + 1] - end[row] + place]
 
 
 def _gaps(key: Tensor, num_keys: int, first: int) -> Tensor:
@@ -127,7 +125,7 @@ def distinct(rows: Rows, order: Tensor) -> tuple[float, float]:
     offset = torch.arange(0, span, block * CORES, device=device)
     place = (start[:, None, None] + offset[:, None] + torch.arange(block, device=device)).flatten(1)
     stored = order[place.clamp(max=rows.num_rows - 1)]
-    lengths = rows.lengths()[stored].masked_fill_(place >= rows.num_rows, 0).flatten()
+    lengths = rows.lengths()[stored].clamp_(max=_LONGEST).masked_fill_(place >= rows.num_rows, 0).flatten()
     count = int(lengths.sum())
     if count == 0:
         return 1.0, 1.0

@@ -9,18 +9,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import pyg_sparse
 from pyg_sparse.order import Order
-from pyg_sparse.plan import Plan
+from pyg_sparse.plan import DEFAULT_BUDGET, Plan
 from pyg_sparse.planner.candidates import describe_spec
-from pyg_sparse.planner.choice import Choice, from_report
+from pyg_sparse.planner.choice import Choice, check_report, from_report
 from pyg_sparse.planner.decide import Wanted
 from pyg_sparse.planner.device import device_name
 from pyg_sparse.planner.fingerprint import fingerprint
+from pyg_sparse.planner.folder import warn
+from pyg_sparse.planner.model import MODEL
+from pyg_sparse.planner.record import Record
 from pyg_sparse.planner.store import Store
 from pyg_sparse.serialize import MALFORMED, pack, unpack
 
 READ_GBS = 2.0  # of a file in memory, checked and copied (docs/cache.md)
 _LARGEST_SHARE = 0.5  # of the cache, for one plan's arrays
+
+
+def _tuned(budget_s: float) -> str:
+    return f"tune, {budget_s:g} s"
+
+
+TUNED = _tuned(DEFAULT_BUDGET)
 
 
 @dataclass
@@ -46,43 +57,57 @@ class Memory:
             return None
         key: dict[str, str | int] = {
             "kind": "choice",
+            "library": pyg_sparse.__version__,
+            "model": MODEL,
             "operator": "spmm",
             "graph": fingerprint(edge_index, num_src, num_dst),
             "device": device_name(edge_index.device),
             "cases": "; ".join(map(str, wanted.cases)),
             "order": wanted.order,
             "format": "auto" if wanted.spec is None else describe_spec(wanted.spec),
-            "mode": "auto" if wanted.budget_s is None else "tune",
+            "mode": "auto" if wanted.budget_s is None else _tuned(wanted.budget_s),
             "edge_values": int(edge_values),
         }
         return Memory(store, key, edge_index.device, (num_dst, num_src))
 
     def holds(self) -> bool:
         """Whether a choice was kept, so that nothing will be predicted or measured."""
-        return self.store.get(self.key) is not None
+        return self._get("choice") is not None
 
     def plan(self) -> Plan | None:
         """The whole plan, if it was kept."""
         if self.device.type != "cpu":  # a GPU sorts edges in less time than a file is read in
             return None
-        record = self.store.get(self.key | {"kind": "plan"})
+        record = self._get("plan")
         if record is None:
             return None
         try:
             tensors = {name: tensor.clone() for name, tensor in record.tensors.items()}
             return unpack(record.about, tensors, check_edges=False)
-        except MALFORMED:
+        except MALFORMED as problem:
+            warn(f"the cache's plan of this graph is not used: {problem!r}")
             return None
+
+    def _get(self, kind: str) -> Record | None:
+        """What was measured serves those too who would be content with a prediction."""
+        modes = [TUNED, self.key["mode"]] if self.key["mode"] == "auto" else [self.key["mode"]]
+        for mode in modes:
+            if record := self.store.get(self.key | {"kind": kind, "mode": mode}):
+                return record
+        return None
 
     def choices(self) -> tuple[Choice, Choice] | None:
         """Of both directions, if they were kept."""
-        record = self.store.get(self.key)
+        record = self._get("choice")
         if record is None:
             return None
         try:
             forward = self._choice(record.about["forward"], record.tensors, "forward", self.sizes[0])
             backward = self._choice(record.about["backward"], record.tensors, "backward", self.sizes[1])
-        except MALFORMED:
+            for side in ("forward", "backward"):
+                check_report(record.about[side])
+        except MALFORMED as problem:
+            warn(f"the cache's choice for this graph is not used: {problem!r}")
             return None
         self.told = {"forward": record.about["forward"], "backward": record.about["backward"]}
         return forward, backward

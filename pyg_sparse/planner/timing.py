@@ -60,7 +60,7 @@ def _recorded(run: Callable[[], Any]) -> torch.cuda.CUDAGraph:
         run()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for _ in range(_CALLS):
             run()
     return graph

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from pyg_sparse.formats import Rows
 from pyg_sparse.order import Order, arrange
@@ -18,6 +19,7 @@ from pyg_sparse.planner.timing import time_product
 
 _HOPELESS = 1.6  # predicted to take so much longer than the fastest measured was: predictions are not that wrong
 _MOST = 16  # candidates
+_MOST_BYTES = 1 << 33  # of x and a result in fp32
 _BUDGET_MS = 20.0  # of a candidate and a case
 _DTYPE = {8: torch.float64, 4: torch.float32, 2: torch.bfloat16}
 
@@ -47,7 +49,8 @@ def tune(
 
     What would be chosen without measuring comes first, and is measured in any case, then the candidates that are
     predicted to be first in some case. Stops where the others are predicted to be far behind in every case, or after
-    ``budget_s`` seconds. Predictions are compared with predictions: all may be wrong by the same factor.
+    ``budget_s`` seconds. Cases whose dense matrices take more than 8 GiB are not measured. Predictions are compared
+    with predictions: all may be wrong by the same factor.
     """
     start = time.perf_counter()
     best: dict[Case, Scored] = {}
@@ -60,12 +63,21 @@ def tune(
         arranged = rows if order is None else arrange(rows, order)
         matrix = entry.candidate.spec.build(arranged)
         for case in cases:
-            x = torch.randn(rows.num_cols, case.width, device=rows.col.device).to(_DTYPE[case.itemsize])
+            if (rows.num_rows + rows.num_cols) * case.width * 4 > _MOST_BYTES:
+                continue  # such products are only predicted
+            x = _features(rows, case)
             entry.measured[case] = time_product(lambda: product(matrix, x), x.device, _BUDGET_MS)  # noqa: B023
             if case not in best or entry.measured[case] < best[case].measured[case]:
                 best[case] = entry
         if progress is not None:
             progress(Step(entry.candidate, entry.measured, done, len(ranked), time.perf_counter() - start))
+
+
+def _features(rows: Rows, case: Case) -> Tensor:
+    generator = torch.Generator(rows.col.device).manual_seed(0)  # torch's own is the caller's
+    size = (rows.num_cols, case.width)
+    x = torch.randn(size, dtype=torch.float32, device=rows.col.device, generator=generator)
+    return x.to(_DTYPE[case.itemsize])
 
 
 def _lead(entry: Scored, scored: Sequence[Scored], cases: Sequence[Case]) -> float:

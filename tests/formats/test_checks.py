@@ -20,6 +20,7 @@ def test_each_once(dtype: torch.dtype, device: str) -> None:
     assert once(torch.randperm(1000).tolist(), 1000)
     for wrong in ([0, 1], [0, 1, 1], [0, 1, 3], [0, 1, -1], [0, 1, 2, 2], [0, 1, 2, 3], [-(2**31), 0, 1]):
         assert not once(wrong, 3), wrong
+    assert not once([0, 1, 2], 2**60)
     assert once([5, 1, 0, -7], 2, [-1, 4, 0, -1])  # padding counts for nothing
     assert not once([0, 1], 2, [-1, 0])
 

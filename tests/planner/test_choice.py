@@ -7,6 +7,7 @@ import json
 import pytest
 import torch
 
+import pyg_sparse
 from pyg_sparse.formats import Coo, Csr, Hyb
 from pyg_sparse.planner.candidates import Candidate, candidate_specs
 from pyg_sparse.planner.cases import Case, case_of, cases_for
@@ -108,7 +109,11 @@ def test_cases() -> None:
     ],
 )
 def test_bad_options_of_plan_raise(options: dict, message: str) -> None:
-    import pyg_sparse
-
     with pytest.raises(ValueError, match=message):
         pyg_sparse.plan(torch.tensor([[0], [1]]), **options)
+
+
+def test_a_single_width_or_dtype_raises() -> None:
+    for options in ({"widths": 8}, {"dtypes": torch.float32}):
+        with pytest.raises(TypeError, match=f"{next(iter(options))}=.* must be several"):
+            pyg_sparse.plan(torch.tensor([[0], [1]]), **options)

@@ -4,13 +4,9 @@
 
 #include <cstdint>
 
-namespace pyg_sparse {
+#include "pyg_sparse/both.h"
 
-#ifdef __CUDACC__
-#define PYG_SPARSE_BOTH __host__ __device__
-#else
-#define PYG_SPARSE_BOTH
-#endif
+namespace pyg_sparse {
 
 // Of some entries of a row.
 struct RowFeatures {
@@ -56,8 +52,6 @@ struct RowFeaturesArgs {
     total[id] = found.weight;
   }
 };
-
-#undef PYG_SPARSE_BOTH
 
 // For threads to share the entries evenly.
 inline int64_t items(const RowFeaturesArgs& a) { return a.rows; }
