@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pyg_sparse.cli.drawing import Drawing, Timed
 from pyg_sparse.cli.spy import Spy, spy
@@ -159,6 +160,10 @@ def _predicted_against_measured(axis: Axes, times: Sequence[Timed]) -> None:
     low, high = min(axis.get_xlim()[0], axis.get_ylim()[0]), max(axis.get_xlim()[1], axis.get_ylim()[1])
     axis.plot([low, high], [low, high], color="gray", linewidth=0.8, zorder=0)
     axis.set(xlim=(low, high), ylim=(low, high))
+    for side in (axis.xaxis, axis.yaxis):  # names of 3, 4 and 6 times a power would run into each other
+        side.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        side.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
+        side.set_minor_formatter(NullFormatter())
     _legend(axis)
 
 
