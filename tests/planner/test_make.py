@@ -427,14 +427,28 @@ def test_a_device_is_measured_once(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert known.device_speeds(device, store) is first
     monkeypatch.setattr(known, "_known", {})  # another process
     assert known.device_speeds(device, store) == first
-    assert len(calls) == 1
+    assert len(calls) == 2  # for one measurement
     monkeypatch.setattr(known, "_known", {})
     for i, wrong in enumerate(({"near_gbs": 0}, {"far_gbs": "5"}, {"kind": "tpu"}, {"more": 1}, {"wait_us": None})):
         monkeypatch.setattr(known, "_known", {})
         store.put(known._key(first.name), first.as_dict() | wrong)
         with pytest.warns(CacheWarning, match="are not used"):
             assert known.device_speeds(device, store) == first
-        assert len(calls) == 2 + i
+        assert len(calls) == 4 + 2 * i
+
+
+def test_speeds_that_do_not_repeat_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dataclasses
+
+    name, store = known.device_name(torch.device("cpu")), Store.default()
+    found = dataclasses.replace(CPU, name=name)
+    slow = dataclasses.replace(found, near_gbs=found.near_gbs / 20, launch_ms=8.0)
+    for pair, kept in (((slow, found), False), ((found, slow), False), ((found, found), True)):
+        results = iter(pair)
+        monkeypatch.setattr(known, "measure", lambda device, results=results: next(results))
+        monkeypatch.setattr(known, "_known", {})
+        assert known.device_speeds(torch.device("cpu"), store) == found  # the faster of both
+        assert bool(store.entries()) == kept
 
 
 def test_measuring_a_device_takes_a_moment(device: str) -> None:
