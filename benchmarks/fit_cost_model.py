@@ -11,6 +11,7 @@ graph and width with the same weight. Cross-validation leaves out whole families
 fastest (within 2 %), `capture` how much of the gain from the plain format to the fastest is had, and `cliff` how often
 the choice takes more than twice the plain format's time. `regret of 6` is that of the best of the six candidates that
 are predicted to be fastest: what measuring them would leave.
+`all, small ones plain`: with plain csr below 2^18 entries, as in `pyg_sparse.plan`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.corpus_file import Sample, read
 from benchmarks.markdown import table
 from pyg_sparse.planner import cpu_terms, cuda_terms
 from pyg_sparse.planner.candidates import candidate_specs, describe_spec
+from pyg_sparse.planner.decide import MIN_ENTRIES
 from pyg_sparse.planner.device import Device
 from pyg_sparse.planner.model import Coefficients, Prediction, predict
 
@@ -112,6 +114,9 @@ def judge(samples: Sequence[Sample], predicted: dict[int, Prediction], plain: Ca
         }  # fmt: skip
         rows[itemsize, k].append(about)
         rows["all"].append(about)
+        small = entries[0].work.nnz < MIN_ENTRIES
+        planned = {"regret": base / best, "top-1": float(base <= best * _CLOSE), "cliff": 0.0} if small else {}
+        rows["all, small ones plain"].append(about | planned)
     return [{"case": case, **_summary(entries)} for case, entries in sorted(rows.items(), key=lambda r: str(r[0]))]
 
 
@@ -135,11 +140,11 @@ def _is_candidate(sample: Sample, on_cuda: bool) -> bool:
 
 
 def render(rows: Iterable[dict]) -> str:
-    """A line for each width, `all` last."""
+    """A line for each width, those of all widths last."""
     names = ["graphs", "regret", "regret of 6", "plain", "top-1", "capture", "cliff", "error"]
     lines = [["case", *names]]
-    for row in sorted(rows, key=lambda row: (row["case"] == "all", row["case"])):
-        case = row["case"] if row["case"] == "all" else f"K = {row['case'][1]}, {8 * row['case'][0]} bits"
+    for row in sorted(rows, key=lambda row: (isinstance(row["case"], str), row["case"])):
+        case = row["case"] if isinstance(row["case"], str) else f"K = {row['case'][1]}, {8 * row['case'][0]} bits"
         lines.append([case, str(row["graphs"]), *(f"{row[name]:.3f}" for name in names[1:])])
     return table(lines)
 

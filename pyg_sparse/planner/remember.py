@@ -103,7 +103,9 @@ class Memory:
             return None
         try:
             forward = self._choice(record.about["forward"], record.tensors, "forward", self.sizes[0])
-            backward = self._choice(record.about["backward"], record.tensors, "backward", self.sizes[1])
+            backward = forward
+            if self.sizes[0] != self.sizes[1] or record.about["symmetric"] is not True:
+                backward = self._choice(record.about["backward"], record.tensors, "backward", self.sizes[1])
             for side in ("forward", "backward"):
                 check_report(record.about[side])
         except MALFORMED as problem:
@@ -136,13 +138,14 @@ class Memory:
         """``seconds``: what the steps of making the plan took."""
         if not self.told:
             tensors: dict[str, Tensor] = {}
-            for side, choice in zip(("forward", "backward"), choices, strict=True):
+            sides = {"forward": choices[0]} if plan.symmetric else {"forward": choices[0], "backward": choices[1]}
+            for side, choice in sides.items():
                 for name, order in choice.orders.items():
                     if order is not None:
                         tensors[f"{side}.{name}.row"] = order.row.int().cpu()
                     if order is not None and order.group is not None:
                         tensors[f"{side}.{name}.group"] = order.group.int().cpu()
-            self.store.put(self.key, {**plan.report, "seconds": dict(seconds)}, tensors)
+            self.store.put(self.key, {**plan.report, "symmetric": plan.symmetric, "seconds": dict(seconds)}, tensors)
         fits = plan.num_bytes() <= _LARGEST_SHARE * self.store.max_bytes
         if (
             self.device.type == "cpu"
